@@ -12,20 +12,16 @@ use std::collections::BTreeMap;
 pub(super) fn points<'r, 'a: 'r>(
     runs: impl Iterator<Item = &'r Run<'a>>,
 ) -> (Vec<&'a str>, Vec<Point>) {
-    let mut of_commit: BTreeMap<&str, Vec<&Run<'a>>> = BTreeMap::new();
-    let mut alone: Vec<Vec<&Run<'a>>> = Vec::new();
-    for run in runs {
-        match run.commit {
-            "" => alone.push(vec![run]),
-            commit => of_commit.entry(commit).or_default().push(run),
-        }
-    }
-    let mut commits: Vec<Vec<&Run<'a>>> = of_commit.into_values().chain(alone).collect();
-    commits.iter_mut().for_each(|runs| runs.sort_by_key(|run| run.time));
+    let mut runs: Vec<&Run<'a>> = runs.collect();
+    runs.sort_by_key(|run| (run.commit, run.time));
+    let of_one = |a: &&Run<'a>, b: &&Run<'a>| a.commit == b.commit && !a.commit.is_empty();
     // Commits of one moment (a rebase makes many) in the order in which they were measured.
-    commits.sort_by_key(|runs| (moment(runs), runs.first().map(|run| run.time)));
+    let mut commits: Vec<(i64, &[&Run<'a>])> =
+        runs.chunk_by(of_one).map(|runs| (moment(runs), runs)).collect();
+    commits.sort_by_key(|(moment, runs)| (*moment, runs.first().map(|run| run.time)));
     let mut accounts = Accounts::default();
-    let mut points: Vec<Point> = commits.iter().map(|runs| point(runs, &mut accounts)).collect();
+    let mut points: Vec<Point> =
+        commits.iter().map(|(_, runs)| point(runs, &mut accounts)).collect();
     for point in points.iter_mut().filter(|point| !point.rows_ns.is_empty()) {
         point.rows_ns.resize(accounts.names.len(), 0);
     }

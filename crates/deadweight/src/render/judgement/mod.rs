@@ -24,7 +24,7 @@ pub fn terminal(judgements: &[&Judgement], page: Page, config: &str) -> String {
         for change in shown(judgement) {
             let mut line = Line::indented(4);
             line.push(self::ink(change.state), &change.label());
-            line.pad_to(26).push(Ink::Plain, &values(change));
+            line.pad_to(26).push(Ink::Plain, &values(change)).push(Ink::Plain, " ");
             line.pad_to(50).push(Ink::Strong, &grown(change));
             line.pad_to(60);
             sheet.paragraph(line, 60, Ink::Faint, &aside(change));
@@ -142,7 +142,7 @@ pub fn sentence(judgement: &Judgement) -> String {
 /// `12.1 ms → 12.8 ms`.
 pub(super) fn values(change: &Change) -> String {
     let shown = |value: f64| match change.kind {
-        Kind::Count if value.fract() == 0.0 => quantity::count(whole(value)),
+        Kind::Count if value.fract() == 0.0 || value >= 100.0 => quantity::count(whole(value)),
         Kind::Count => format!("{value:.2}"),
         Kind::Time | Kind::Row => quantity::time(whole(value)),
     };

@@ -100,3 +100,17 @@ fn a_comment_escapes_names_and_is_never_too_long() {
         text.len()
     );
 }
+
+/// Of two runs, the median of a count may be a half.
+#[test]
+fn large_counts_are_whole_and_stay_in_their_column() {
+    let mut judgement = red();
+    let change = &mut judgement.changes[0];
+    (change.base, change.head, change.growth) = (72_672_605.0, 140_136_926.5, 0.93);
+    assert_eq!(values(change), "72 672 605 → 140 136 927");
+    let text = terminal(&[&judgement], PAGE, "deadweight.toml");
+    assert!(text.contains("140 136 927 +93 %"), "{text}");
+    let change = &mut judgement.changes[0];
+    (change.base, change.head) = (1.5, 99.25);
+    assert_eq!(values(change), "1.50 → 99.25");
+}
