@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 const STACK: usize = 64 << 10;
 /// How long to wait for the helper to note a signal, in ns, and how often to check. The kernel sends to one process after
 /// the other, and a virtual CPU may stand still between two of them.
-const SHORTEST_WAIT: u64 = 20_000_000;
+const SHORTEST_WAIT: u64 = 50_000_000;
 const POLL_NS: u64 = 100_000;
 /// A helper that got a signal is awake, but may wait for a CPU: on a machine with four times as many busy tasks as CPUs
 /// for longer than 50 ms. The recorder waits so long for it at most, in ns.

@@ -85,12 +85,12 @@ fn list(archive: &mut Archive, options: &Options) -> Result<(), Failure> {
 
 /// The runs of a branch.
 fn of_branch(mut series: Series, workload: &str, branch: &str) -> Result<Series, Failure> {
-    let all: BTreeSet<String> = series.points.iter().map(|point| point.branch.clone()).collect();
-    series.points.retain(|point| point.branch == branch);
-    if !series.points.is_empty() {
+    if series.points.iter().any(|point| point.branch == branch) {
+        series.points.retain(|point| point.branch == branch);
         return Ok(series);
     }
-    let names: Vec<&str> = all.iter().map(String::as_str).filter(|name| !name.is_empty()).collect();
+    let names: BTreeSet<&str> = series.points.iter().map(|point| point.branch.as_str()).collect();
+    let names: Vec<&str> = names.into_iter().filter(|name| !name.is_empty()).collect();
     let todo = match nearest(branch, names.iter().copied()) {
         Some(near) => format!("did you mean --branch '{near}'?"),
         None if names.is_empty() => "its runs were kept outside of branches".to_owned(),
