@@ -83,6 +83,20 @@ fn the_same_is_green_and_five_percent_more_is_red_with_its_row() {
 }
 
 #[test]
+fn a_second_growth_below_the_limit_counts_with_the_first() {
+    let first = measured(104.0, &[("net-work", 80.0), ("allocation", 24.0)]);
+    let small = measured(101.5, &[("net-work", 80.0), ("allocation", 21.5)]);
+    let alone = judged(&small, None);
+    assert_eq!(alone.state, State::Unchanged, "1.5 % are below the limit of 2 %: {alone:?}");
+    assert_eq!(judged(&first, Some(&small)).state, State::Regressed, "2.75 % in the mean");
+    let tiny = measured(102.2, &[("net-work", 80.0), ("allocation", 22.2)]);
+    let less = judged(&tiny, Some(&small));
+    assert_eq!(less.state, State::Unchanged, "1.85 % in the mean: {less:?}");
+    let chance = judged(&first, Some(&measured(100.0, &ROWS)));
+    assert_eq!(chance.state, State::Unchanged, "a second measurement must itself find a growth");
+}
+
+#[test]
 fn one_more_of_a_steady_count_is_red_and_of_a_varying_one_is_not() {
     let mut more = measured(100.0, &ROWS);
     let site = |count| AllocationSite {

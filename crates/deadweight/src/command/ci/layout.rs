@@ -1,7 +1,9 @@
 //! How much the layout in memory alone changes a program's time: no smaller growth can be blamed on a change.
 //!
 //! Each layout has another size of the environment, which moves the stack, and another link order if a command for that
-//! is given. The noise is the largest distance of a layout's median from the median of all, as a part of it.
+//! is given. What a layout needs is the CPU time of its fastest run: a layout changes how the code runs, while other
+//! programs, and waits for a CPU, only add to a run. The noise is the largest distance of a layout from the median of
+//! all, as a part of it.
 
 use super::wanted::Wanted;
 use crate::cli::{Ci, Ignore, Runs};
@@ -24,18 +26,18 @@ pub(super) fn noise(options: &Ci, wanted: &Wanted, layouts: u32) -> Result<f64, 
     let how = InterleaveOptions { trace_when: TraceWhen::Never, ..InterleaveOptions::default() };
     let mut no_trace =
         |_: &deadweight_record::Request| Err(Failure::Unknown("no run is traced here".into()));
-    let mut medians = Vec::new();
+    let mut fastest = Vec::new();
     // Layouts that are linked anew replace each other.
     let together = if options.relink.is_some() { 1 } else { commands.len().max(1) };
     for (group, seed) in commands.chunks(together).zip(1_u32..) {
         relink(options, &seed.to_string())?;
         for side in interleave(group, &how, &mut no_trace)? {
-            let walls: Vec<f64> = side.ran.clean.iter().map(|run| run.wall.0 as f64).collect();
-            medians.push(median_of(&walls));
+            let cpu = side.ran.clean.iter().map(|run| (run.user + run.system).0 as f64);
+            fastest.push(cpu.fold(f64::INFINITY, f64::min));
         }
     }
     relink(options, "")?;
-    Ok(spread(&medians))
+    Ok(spread(&fastest))
 }
 
 /// Links the base in the order of this seed; without one, as usual.
@@ -48,9 +50,9 @@ fn relink(options: &Ci, seed: &str) -> Result<(), Failure> {
     shell(line.as_ref(), "the command of --relink failed")
 }
 
-fn spread(medians: &[f64]) -> f64 {
-    let middle = median_of(medians);
-    medians.iter().map(|median| (median / middle - 1.0).abs()).fold(0.0, f64::max)
+fn spread(times: &[f64]) -> f64 {
+    let middle = median_of(times).max(1.0);
+    times.iter().map(|time| (time / middle - 1.0).abs()).fold(0.0, f64::max)
 }
 
 fn run_options(options: &Ci, wanted: &Wanted, size: usize) -> RunOptions {
