@@ -64,11 +64,11 @@ mod tests {
             ))
         };
         expect![[r#"
-            wait-disk 60 % (60..79) @ put:35: vault called fdatasync 20 times and waited for the disk each time.
+            wait-disk 60 % (60..79) @ put:35: vault called fdatasync 20 times and waited for the disk, 140 ns per call.
         "#]]
         .assert_eq(&with("unlink 1"));
         expect![[r#"
-            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk each time.
+            wait-disk 60 % (60..60) @ put:35: vault called fdatasync 20 times and waited for the disk, 140 ns per call.
         "#]]
         .assert_eq(&with("getrandom 1 8"));
     }

@@ -13,7 +13,7 @@ pub(super) fn write(sheet: &mut Sheet, report: &Report, all: bool) {
         return;
     }
     let of = |outcome| report.checks.iter().filter(move |check| check.outcome == outcome);
-    let mut parts = vec![format!("{} found", of(CheckOutcome::Found).count())];
+    let mut parts = vec![format!("{} of them found", of(CheckOutcome::Found).count())];
     let ruled_out = of(CheckOutcome::RuledOut).count();
     if let Some(most) = of(CheckOutcome::RuledOut).max_by(|a, b| a.share.total_cmp(&b.share)) {
         parts.push(format!("{ruled_out} ruled out (each at most {})", percent(most.share)));
