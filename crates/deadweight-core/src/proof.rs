@@ -175,6 +175,9 @@ fn left_over(class: &str) -> &'static str {
         "wait-cpu" => {
             "; it still waits in a loop, asleep: waiting for the event itself may save more"
         }
+        "parallel-overhead" => {
+            "; one thread did all work: larger pieces on several CPUs may save more"
+        }
         "false-sharing" | "wait-lock" => {
             "; on one CPU nothing runs at the same time: several CPUs without this cost may save more"
         }

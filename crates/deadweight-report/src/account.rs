@@ -17,11 +17,11 @@ enum ChargedBy {
 use ChargedBy::{Samples, Slices};
 
 /// How many accounts belong to cost classes. They come first, in the order of precedence.
-const OF_CLASSES: u8 = 36;
+const OF_CLASSES: u8 = 37;
 
 /// Of each account: its name, its group (the word that its row begins with; several rows may have the same), and
 /// how it is charged.
-const ACCOUNTS: [(&str, &str, ChargedBy); 45] = [
+const ACCOUNTS: [(&str, &str, ChargedBy); 46] = [
     ("wait-input", "waiting", Slices),
     ("wait-output", "waiting", Slices),
     ("wait-lock", "waiting", Slices),
@@ -48,6 +48,7 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 45] = [
     ("text-conversion", "text conversion", Samples),
     ("gc", "garbage collection", Samples),
     ("busy-waiting", "busy waiting", Samples),
+    ("parallel-overhead", "parallel overhead", Samples),
     ("zeroing", "zeroing", Samples),
     ("struct-copies", "struct copies", Samples),
     ("buffer-copies", "buffer copies", Samples),

@@ -24,6 +24,7 @@ mod imbalance;
 mod memory_churn;
 mod missed_inlining;
 mod network_turns;
+mod parallel_overhead;
 mod repeated_syscalls;
 mod rescans;
 mod slow_instructions;
@@ -109,6 +110,7 @@ pub(crate) const CLASSES: &[Class] = &[
     text_conversion::CLASS,
     gc::CLASS,
     busy_waiting::CLASS,
+    parallel_overhead::CLASS,
     zeroing::CLASS,
     struct_copies::CLASS,
     buffer_copies::CLASS,

@@ -5,6 +5,7 @@
 //! address is classified once, so that a million samples take a million look-ups. `cost` decides what is a
 //! cost, `attribute` charges it.
 
+use crate::facts::call_site::team_code::is_in_team_code;
 use crate::facts::call_site::{CallSite, image_language, is_generic_code, is_own};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{MachineCode, SmallCallee, Waited};
@@ -201,6 +202,11 @@ impl<'s> UserSample<'s> {
         let around = || self.machine.loop_around(self.waited);
         self.own.is_some() && self.under(SymbolRole::Try)
             || inlined && around().is_some_and(|(_, around)| around.stands_still)
+    }
+
+    /// Whether it was taken in code by which threads share out work and meet.
+    pub(crate) fn is_in_team_code(&self) -> bool {
+        is_in_team_code(self.symbols, CallSite::Waited(self.stack, self.waited.at))
     }
 
     /// Whether it is in a stream or a conversion: copying and filling are the work there.

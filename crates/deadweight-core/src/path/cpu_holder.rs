@@ -51,6 +51,17 @@ pub(crate) fn held_up(
     from: Ns,
     to: Ns,
 ) -> Ns {
+    kept_from_cpu(timeline, subject, task, (from, to), |who| who == CpuHolder::Recorder)
+}
+
+/// How long, between these two times, `task` could have run while such a holder had its CPU.
+pub(crate) fn kept_from_cpu(
+    timeline: &Timeline,
+    subject: &Subject,
+    task: TaskId,
+    (from, to): (Ns, Ns),
+    by: impl Fn(CpuHolder) -> bool,
+) -> Ns {
     let of = timeline.task(task);
     let Some(first) = of.span_at(from) else { return Ns::ZERO };
     let waits = (first..of.spans.len())
@@ -60,7 +71,14 @@ pub(crate) fn held_up(
         let (start, end) = (of.spans[index].start.max(from), of.span_end(index).min(to));
         holders(timeline, subject, (task, index), start, end)
     });
-    parts.filter(|(_, who)| *who == CpuHolder::Recorder).map(|(ns, _)| ns).sum()
+    parts.filter(|(_, who)| by(*who)).map(|(ns, _)| ns).sum()
+}
+
+impl CpuHolder {
+    /// Whether it is no task of the subject: on a quiet machine, without recording, it would not be there.
+    pub(crate) fn is_foreign(self) -> bool {
+        matches!(self, Self::Outside(_) | Self::Recorder)
+    }
 }
 
 fn holder(timeline: &Timeline, subject: &Subject, who: Option<TaskId>) -> CpuHolder {

@@ -27,6 +27,7 @@ pub(crate) fn scratch_folder() -> PathBuf {
 fn compiler(source: &str) -> Option<&'static [&'static str]> {
     Some(match source {
         "static_hello.c" | "enclosed.c" => &["gcc", "-O2", "-g", "-static"],
+        "short_rows.c" => &["gcc", "-O2", "-g", "-fopenmp"],
         assembler if assembler.ends_with(".s") => &["gcc", "-m32", "-nostdlib", "-static"],
         c if c.ends_with(".c") => &["gcc", "-O2", "-g", "-pthread"],
         cpp if cpp.ends_with(".cpp") => &["g++", "-O2", "-g"],

@@ -41,6 +41,17 @@ fn uneven_steps_of_a_team_with_the_main_thread_are_imbalance() {
 }
 
 #[test]
+fn a_parallel_loop_per_short_row_is_parallel_overhead_and_one_for_all_rows_is_not() {
+    Truth::of("@short_rows")
+        .first_finding(&["parallel-overhead"])
+        .found_at("parallel-overhead", "brightest", "short_rows.c", LINE)
+        .saves("parallel-overhead", 0.3..=1.0)
+        .never(&["imbalance", "thread-churn"])
+        .check();
+    Truth::of("@short_rows whole").never(&["parallel-overhead", "imbalance"]).check();
+}
+
+#[test]
 fn a_loop_that_reads_a_counter_is_busy_waiting() {
     Truth::of("@spins")
         .first_finding(&["busy-waiting"])

@@ -4,10 +4,12 @@
 use super::{Divided, LARGE, by_samples};
 use crate::cost::Inspection;
 use crate::facts::Facts;
+use crate::facts::call_site::CallSite;
 use crate::facts::call_site::frames::{Frame, own_frames};
-use crate::facts::call_site::{CallSite, image_path};
+use crate::facts::call_site::team_code::is_in_team_code;
 use crate::facts::locks::waits_for_lock;
 use crate::facts::processes::ProcessId;
+use crate::path::cpu_holder::{CpuHolder, kept_from_cpu};
 use crate::timeline::Run;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::Site;
@@ -79,9 +81,10 @@ impl Names<'_> {
     fn of(&mut self, stack: StackId) -> Option<&[NameId]> {
         let Self { symbols, of } = self;
         let names = |frames: Vec<Frame<'_>>| frames.iter().map(|(_, f)| f.function).collect();
-        let known = of
-            .entry(stack)
-            .or_insert_with(|| (!spins(symbols, stack)).then(|| names(own_frames(symbols, stack))));
+        let known = of.entry(stack).or_insert_with(|| {
+            (!is_in_team_code(symbols, CallSite::Stack(stack)))
+                .then(|| names(own_frames(symbols, stack)))
+        });
         known.as_deref()
     }
 
@@ -93,15 +96,6 @@ impl Names<'_> {
             Some(_) => State::Elsewhere,
         }
     }
-}
-
-/// Whether this stack is in the code of a library for teams, which is in a loop before it sleeps.
-fn spins(symbols: &Symbols, stack: StackId) -> bool {
-    let innermost = CallSite::Stack(stack).frames(symbols).next();
-    innermost.is_some_and(|(location, _)| {
-        let file = image_path(symbols, location).rsplit('/').next().unwrap_or_default();
-        ["libgomp.so", "libomp.so", "libiomp5.so"].iter().any(|name| file.starts_with(name))
-    })
 }
 
 /// What the samples show of one function.
@@ -246,6 +240,8 @@ struct Walk<'f> {
     begun: Option<Ns>,
     /// How long one thread worked alone in this phase.
     alone: Ns,
+    /// That thread.
+    last: Option<TaskId>,
     /// The threads that worked in this phase.
     workers: BTreeSet<TaskId>,
     saved: Ns,
@@ -256,7 +252,8 @@ impl<'f> Walk<'f> {
     fn new(found: &'f Inspection<'f, 'f>) -> Self {
         let (states, there, worked) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (begun, alone, workers) = (None, Ns::ZERO, BTreeSet::new());
-        Self { found, states, there, worked, begun, alone, workers, saved: Ns::ZERO, times: 0 }
+        let (last, saved, times) = (None, Ns::ZERO, 0);
+        Self { found, states, there, worked, begun, alone, last, workers, saved, times }
     }
 
     fn change(&mut self, (at, task, state): Change) {
@@ -287,6 +284,7 @@ impl<'f> Walk<'f> {
             }
         } else if self.begun.is_some() && self.is_waited_for(last) {
             self.alone += free(self.found, &self.states, last, from, to);
+            self.last = Some(last);
         }
     }
 
@@ -297,7 +295,15 @@ impl<'f> Walk<'f> {
     }
 
     fn close(&mut self, at: Ns) {
-        let length = self.begun.take().map_or(Ns::ZERO, |begun| at - begun);
+        let (timeline, subject) = (self.found.facts.timeline, &self.found.facts.path.subject);
+        let begun = self.begun.take().unwrap_or(at);
+        let length = at - begun;
+        if let Some(last) = self.last.take() {
+            // What other programs took from it, it has to do later, alone.
+            let foreign = CpuHolder::is_foreign;
+            let kept = kept_from_cpu(timeline, subject, last, (begun, at), foreign);
+            self.alone -= kept.min(self.alone);
+        }
         let cpus =
             usize::from(self.found.facts.trace.meta.cpus).clamp(1, self.workers.len().max(1));
         if self.alone.share_of(length) >= TAIL {

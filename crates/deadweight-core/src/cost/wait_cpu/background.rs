@@ -6,6 +6,7 @@ use super::needed::is_needed;
 use crate::account::{AccountId, Detail};
 use crate::cost::busy_waiting::{only_waits, waits_busily};
 use crate::facts::Facts;
+use crate::facts::call_site::team_code::is_of_team;
 use crate::facts::call_site::{CallSite, Weights, own_frame, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Inspection, waited_for};
@@ -65,6 +66,7 @@ impl Main {
                 && !works_alike(facts, task, self)
                 && !is_needed(facts, task)
                 && !waits_busily(facts, task)
+                && !is_in_team(facts, task)
         })
     }
 }
@@ -76,6 +78,14 @@ fn start_of(facts: &Facts<'_>, task: TaskId) -> String {
     let symbols = facts.symbols();
     let own = symbols.frames(stack).filter(|(l, f)| crate::facts::call_site::is_own(symbols, l, f));
     own.last().map_or(String::new(), |(_, f)| symbols.name(f.function).to_owned())
+}
+
+/// Whether most of what a task does is for a team, such as OpenMP's: that is the main work, or a wait for it.
+fn is_in_team(facts: &Facts<'_>, task: TaskId) -> bool {
+    let samples = || facts.timeline.task(task).samples.iter().filter(|sample| !sample.kernel);
+    let of_team =
+        samples().filter(|sample| is_of_team(facts.symbols(), CallSite::Stack(sample.stack)));
+    of_team.count() * 2 > samples().count()
 }
 
 /// The program's functions that a task was in, each with its part of the samples in the program's code: a task that

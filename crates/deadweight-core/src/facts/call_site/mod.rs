@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 mod callers;
 pub(crate) mod frames;
+pub(crate) mod team_code;
 
 /// Frames of a chain that are kept: half of them at each end, because the outermost often explain most.
 const CHAIN: usize = 8;

@@ -46,6 +46,7 @@ pub(crate) fn removals(
         "network-turns" if found.wall.of(AccountId::of_class(class)) == Ns::ZERO => {
             vec![library("waits for delayed acknowledgements", Preloaded::Sockets)]
         }
+        "parallel-overhead" => settings::one_thread(found, process),
         "gc" => settings::collections(found, process),
         "memory-churn" => settings::kept_memory(found, process),
         "first-touch" => settings::huge_pages(found, process, "most page faults"),
@@ -78,7 +79,7 @@ fn why_not(class: &str) -> &'static str {
         "slow-instructions" => "the program uses the result",
         "repeated-syscalls" => "the program uses the calls' results",
         "busy-waiting" => "the program needs what it waits for",
-        "thread-churn" | "imbalance" => "the program needs the threads' work",
+        "thread-churn" | "imbalance" | "parallel-overhead" => "the program needs the threads' work",
         "start-up" => "the program does not run without it",
         "wait-child" | "wait-input" => "the program needs what it waits for",
         "wait-cpu" => "the CPU does other work meanwhile",
@@ -137,6 +138,32 @@ mod tests {
         };
         let looks: String = (0..10).map(|i| look(i * 2_000_000)).collect();
         format!("task 1 app\n0 on\n{looks}20000010 exit\n20000010 off dead")
+    }
+
+    #[test]
+    fn the_other_threads_of_open_mp_can_be_left_out_and_those_at_a_barrier_cannot() {
+        let team = |code: &str| {
+            let samples = |tid: u64| -> String {
+                let stack = |n: u64| if n.is_multiple_of(5) { "work (s.c:9)" } else { code };
+                (1..20).map(|n| format!("{} sample {}\n", n * 1_000_000 + tid, stack(n))).collect()
+            };
+            format!(
+                "cpus 2\nimage app path /bin/app language C\nimage libgomp.so.1 path /lib/libgomp.so.1\n\
+                 image libc.so.6 path /lib/libc.so.6\nsample-period 1000000\n\
+                 task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n100 fork 2 thread\n{}21000000 exit\n21000000 off dead\n\
+                 task 2 app\n10000 cpu1 on\n{}20990000 exit\n20990000 off dead",
+                samples(1),
+                samples(2)
+            )
+        };
+        expect![[r#"
+            parallel-overhead: the other threads (OMP_THREAD_LIMIT=1) (OMP_THREAD_LIMIT)
+        "#]]
+        .assert_eq(&left_out(&team("spin @libgomp.so.1 <- relax (s.c:7)")));
+        expect![[r#"
+            parallel-overhead: it (the program needs the threads' work)
+        "#]]
+        .assert_eq(&left_out(&team("pthread_barrier_wait @libc.so.6 <- relax (s.c:7)")));
     }
 
     #[test]

@@ -2,6 +2,9 @@
 //!
 //! They are no advice: with fewer collections a program needs more memory.
 
+use crate::account::AccountId;
+use crate::facts::call_site::team_code::one_thread_by;
+use crate::facts::call_site::{Weights, add, heaviest};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::{Change, HALF_OF_MEMORY, Removal};
@@ -27,6 +30,20 @@ pub(super) fn collections(found: &Inspection<'_, '_>, process: ProcessId) -> Vec
         "Crystal" => vec![removal("many collections (GC_FREE_SPACE_DIVISOR=1)", BOEHM)],
         _ => Vec::new(),
     }
+}
+
+/// One thread does all work of a team.
+pub(super) fn one_thread(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
+    let account = AccountId::of_class("parallel-overhead");
+    let mut samples = Weights::new();
+    for entry in found.wall.of_process(account, process) {
+        add(&mut samples, &entry.samples);
+    }
+    let variable = one_thread_by(found.facts.symbols(), heaviest(&samples));
+    variable
+        .map(|name| removal(&format!("the other threads ({name}=1)"), &[(name, "1")]))
+        .into_iter()
+        .collect()
 }
 
 /// Memory that is kept and not given back.

@@ -8,8 +8,8 @@ use std::ffi::OsString;
 
 pub(super) const ABOUT: About = About {
     means: Means::Environment,
-    classes: &["first-touch", "gc", "memory-churn", "small-pages"],
-    how: "a variable that the language's runtime or glibc obeys: GOGC=400 with a memory limit, GC_FREE_SPACE_DIVISOR, GLIBC_TUNABLES",
+    classes: &["first-touch", "gc", "memory-churn", "parallel-overhead", "small-pages"],
+    how: "a variable that the language's runtime or glibc obeys: GOGC=400 with a memory limit, GC_FREE_SPACE_DIVISOR, GLIBC_TUNABLES, OMP_THREAD_LIMIT=1, RAYON_NUM_THREADS=1",
     besides: "memory, and with it page faults and the cache; child processes get the variable too",
     noticed: "output, exit status, CPU time, largest memory; a variable that is not obeyed saves nothing, which withdraws nothing",
 };

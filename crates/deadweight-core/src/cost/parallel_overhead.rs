@@ -1,0 +1,281 @@
+//! Parallel overhead.
+//!
+//! # What it is
+//! Several threads share out pieces of work that are too small: to start a parallel loop, to hand a piece
+//! to another thread and to meet at its end costs more than the piece. The threads are busy, or sleep and wake each
+//! other, and one thread alone would be done earlier.
+//!
+//! # How deadweight knows
+//! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon,
+//! barriers) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
+//! the difference is overhead. The row is the CPU time on the critical path in that code, by samples;
+//! sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*.
+//!
+//! # What it is mistaken for
+//! Waits of a team for its slowest member: then one of them works all the time, and one thread alone would
+//! take longer. Waits for a CPU that other programs have, also of a thread that the others of its team wait for. Waits
+//! for input, a disk or a child.
+//!
+//! # What to do
+//! Share out larger pieces: the outer loop instead of the inner one, one parallel region around several
+//! loops, a least size below which the loop is not divided. `OMP_NUM_THREADS=1` (or `OMP_THREAD_LIMIT=1`,
+//! `RAYON_NUM_THREADS=1`) shows at once what one thread takes.
+//!
+//! # Seen in
+//! Recognition of text that starts a parallel loop for each line of a page.
+//! In `tests/programs`: `short_rows.c`.
+
+use super::{Claim, Class, Inspection};
+use crate::account::{Attribution, Detail, Entry, IDLE, OBSERVER};
+use crate::facts::Facts;
+use crate::facts::call_site::team_code::{is_in_team_code, is_under_team_code};
+use crate::facts::call_site::{CallSite, Weights, add, amount, is_own};
+use crate::facts::processes::ProcessId;
+use crate::facts::user_time::UserSample;
+use crate::inspect::Draft;
+use crate::inspect::shares::sampled_sites;
+use crate::path::cpu_holder::CpuHolder;
+use deadweight_report::report::How;
+use deadweight_report::wording::{things, time};
+use deadweight_trace::ids::Cpu;
+use deadweight_trace::units::Ns;
+
+pub(super) const CLASS: Class = Class {
+    id: "parallel-overhead",
+    source: include_str!("parallel_overhead.rs"),
+    claim: Claim::Samples(claim),
+    inspect,
+};
+
+/// Below this share of the wall time larger pieces save little.
+const LARGE: f64 = 0.1;
+/// One thread alone saves at least this part of the difference: the time of the pieces was measured while others ran.
+const LEAST: f64 = 0.9;
+/// Calls by which threads wait for each other and wake each other.
+const MEETING: [&str; 2] = ["futex", "sched_yield"];
+
+fn claim(sample: &UserSample<'_>) -> bool {
+    sample.is_in_team_code()
+}
+
+fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
+    if found.facts.path.subject.service.is_some() {
+        return Vec::new();
+    }
+    found.drafts_of_all(draft)
+}
+
+/// The time of a process by what it is for.
+#[derive(Default)]
+struct Parts {
+    /// Sharing out work, meeting, and waking each other.
+    team: Ns,
+    /// Its own threads had the CPU, or it was just being given.
+    ready: Ns,
+    /// Anything else on a CPU.
+    work: Ns,
+    /// Waits for something else than the team.
+    waits: Ns,
+    /// Where the program asks for the team's work.
+    places: Weights,
+}
+
+impl Parts {
+    fn of(facts: &Facts<'_>, attribution: &Attribution, process: ProcessId) -> Self {
+        let mut parts = Self::default();
+        for entry in attribution.in_process(process) {
+            if entry.account != OBSERVER && entry.account != IDLE && !entry.is_disturbance() {
+                parts.add(facts, entry);
+            }
+        }
+        parts
+    }
+
+    fn add(&mut self, facts: &Facts<'_>, entry: &Entry) {
+        let symbols = facts.symbols();
+        let innermost = entry.is_sampled();
+        let of_team = |site: &CallSite| match innermost {
+            true => is_in_team_code(symbols, *site),
+            false => is_under_team_code(symbols, *site),
+        };
+        let meets = match entry.detail {
+            Detail::Plain => innermost,
+            Detail::Calls(group) => MEETING.contains(&facts.call_groups.get(group).name),
+            Detail::Waits(..) => true,
+            Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => {
+                self.ready += entry.ns;
+                return;
+            }
+            Detail::Held(_) | Detail::Faults => false,
+        };
+        let places: Weights = match meets {
+            true => entry
+                .places()
+                .iter()
+                .filter(|(site, _)| of_team(site))
+                .map(|(s, w)| (*s, *w))
+                .collect(),
+            false => Weights::new(),
+        };
+        let share = amount(&places) as f64 / amount(entry.places()).max(1) as f64;
+        let team = entry.ns.part(share);
+        self.team += team;
+        match entry.detail {
+            Detail::Waits(..) => self.waits += entry.ns - team,
+            _ => self.work += entry.ns - team,
+        }
+        if innermost {
+            add(&mut self.places, &places);
+        }
+    }
+
+    fn all(&self) -> Ns {
+        self.team + self.ready + self.work + self.waits
+    }
+}
+
+fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let facts = found.facts;
+    let threads = facts.processes.get(process).tasks.len() as u64;
+    let net = found.wall.net();
+    if threads < 2 {
+        return None;
+    }
+    let wall = Parts::of(facts, found.wall, process);
+    if wall.team.share_of(net) < LARGE {
+        return None;
+    }
+    let cpu = Parts::of(facts, found.cpu, process);
+    let took = wall.all() - taken_by_others(found, process).min(wall.all());
+    let saving = took - (cpu.work + wall.waits).min(took);
+    if saving.share_of(net) < LARGE {
+        return None;
+    }
+    let cpus = u64::from(facts.trace.meta.cpus).clamp(1, threads);
+    let most = took - (Ns(cpu.work.0 / cpus) + wall.waits).min(took);
+    let name = facts.name(process);
+    Some(Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "threads share out pieces of work that are too small".into(),
+        text: format!(
+            "All work of {} of {name} takes {} of CPU time: one thread alone would need about that. Divided among \
+             them, it took {}; the rest is handing out the pieces and meeting after each.",
+            things(threads, "thread"),
+            time(cpu.work),
+            time(took - wall.waits.min(took)),
+        ),
+        amount: wall.team,
+        saving,
+        range: (saving.part(LEAST), most),
+        how: How::Estimate,
+        sites: sampled_sites(facts.symbols(), &places(facts, &wall.places)),
+        evidence: vec![format!(
+            "{} of CPU time in the code that shares out work, and its calls",
+            time(cpu.team)
+        )],
+        remedy: remedy(&facts.processes.get(process).language).into(),
+    })
+}
+
+/// How long other programs had CPUs that its threads could use, beyond what is a disturbance of the critical path: while
+/// one of a team has no CPU, the others wait for it, and the CPUs that are left hold those that spin.
+fn taken_by_others(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    let (timeline, subject) = (found.facts.timeline, &found.facts.path.subject);
+    let cpus = (0..timeline.held.len()).filter_map(|cpu| u16::try_from(cpu).ok());
+    let held = cpus.flat_map(|cpu| timeline.holders(Cpu(cpu), subject.start, subject.end));
+    let others = held.filter(|(_, _, who)| {
+        who.is_some_and(|who| !subject.owns(who) && !timeline.task(who).recorder)
+    });
+    let taken: Ns = others.map(|(from, to, _)| to - from).sum();
+    let threads = found.facts.processes.get(process).tasks.len();
+    let spare = timeline.held.len().saturating_sub(threads) as u64;
+    let spare = Ns((subject.end - subject.start).0.saturating_mul(spare));
+    let on_path = found.wall.in_process(process).filter(|entry| entry.is_disturbance());
+    let allowed = spare + on_path.map(|entry| entry.ns).sum::<Ns>();
+    taken - allowed.min(taken)
+}
+
+/// Where the program's own code asks for it; all places if none is known.
+fn places(facts: &Facts<'_>, all: &Weights) -> Weights {
+    let own = |site: &CallSite| {
+        let symbols = facts.symbols();
+        site.frames(symbols).any(|(l, f)| is_own(symbols, l, f))
+    };
+    let asked: Weights = all.iter().filter(|(site, _)| own(site)).map(|(s, w)| (*s, *w)).collect();
+    if asked.is_empty() { all.clone() } else { asked }
+}
+
+fn remedy(language: &str) -> &'static str {
+    match language {
+        "Rust" => {
+            "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \
+             thread takes."
+        }
+        _ => {
+            "Divide the outer loop instead of the inner one, or only loops that are long enough (OpenMP: if(n > ...)). \
+             OMP_THREAD_LIMIT=1 shows what one thread takes."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::found;
+    use std::fmt::Write;
+
+    const SPINS: &str =
+        "spin @libgomp.so.1 <- GOMP_parallel @libgomp.so.1 <- relax (s.c:7) <- main (s.c:20)";
+    const WORKS: &str = "relax._omp_fn.0 (s.c:9) <- relax (s.c:7) <- main (s.c:20)";
+
+    /// Two threads on two CPUs for 20 ms; of each 5 ms they have so many with one stack, the others with another.
+    fn team(one: (u64, &str, &str), two: (u64, &str, &str)) -> String {
+        let samples = |(first, stack, others): (u64, &str, &str)| {
+            let mut text = String::new();
+            for ms in 0..20 {
+                let stack = if ms % 5 < first { stack } else { others };
+                writeln!(text, "{} sample {stack}", 1_000_000 * (ms + 1)).unwrap();
+            }
+            text
+        };
+        format!(
+            "cpus 2\nimage app path /bin/app language C\nimage libgomp.so.1 path /lib/libgomp.so.1\nsample-period 1000000\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n100 fork 2 thread\n{}21_000_000 exit\n21_000_000 off dead\n\
+             task 2 app\n10000 cpu1 on\n{}20_990_000 exit\n20_990_000 off dead",
+            samples(one),
+            samples(two)
+        )
+    }
+
+    #[test]
+    fn a_team_that_takes_longer_than_all_its_work_is_found() {
+        let said = found(&team((1, WORKS, SPINS), (1, WORKS, SPINS)));
+        // One thread alone needs 9 of 21 ms.
+        assert!(said.starts_with("parallel-overhead 5") && said.contains("@ relax:7: "), "{said}");
+        let barrier = "pthread_barrier_wait @libc.so.6 <- sweep (s.c:30) <- main (s.c:20)";
+        let said = found(&team((1, WORKS, barrier), (1, WORKS, barrier)));
+        assert!(said.contains("parallel-overhead") && said.contains("@ sweep:30: "), "{said}");
+        let rayon = "core::sync::atomic::AtomicUsize::load (/rustc/1/library/core/src/sync/atomic.rs:9) in \
+                     rayon_core::registry::WorkerThread::wait_until_cold (/r/rayon-core-1.12/src/registry.rs:9) <- main (s.c:20)";
+        assert!(found(&team((1, WORKS, rayon), (1, WORKS, rayon))).contains("parallel-overhead"));
+    }
+
+    #[test]
+    fn a_team_of_which_one_always_works_is_refused() {
+        for (one, two) in [
+            ((1, WORKS, SPINS), (5, WORKS, WORKS)),
+            ((3, WORKS, SPINS), (3, SPINS, WORKS)),
+            ((5, WORKS, WORKS), (0, WORKS, SPINS)),
+        ] {
+            let said = found(&team(one, two));
+            assert!(!said.contains("parallel-overhead"), "{one:?} {two:?}: {said}");
+        }
+    }
+
+    #[test]
+    fn spinning_in_the_program_s_own_code_is_no_team() {
+        let own = "spin (s.c:50) <- relax (s.c:7) <- main (s.c:20)";
+        assert!(!found(&team((1, WORKS, own), (1, WORKS, own))).contains("parallel-overhead"));
+    }
+}

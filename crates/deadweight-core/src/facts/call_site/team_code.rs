@@ -1,0 +1,63 @@
+//! Code by which the threads of a team share out work and meet: OpenMP's libraries, TBB, rayon, barriers.
+
+use super::{CallSite, image_path, is_own};
+use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
+
+/// Shared libraries whose own code only shares out work.
+const LIBRARIES: [&str; 4] = ["libgomp.so", "libomp.so", "libiomp5.so", "libtbb.so"];
+/// The same in libraries that are compiled into the program, by the beginning of a function's name.
+const FUNCTIONS: [&str; 5] = [
+    "rayon_core::",
+    "crossbeam_deque::",
+    "crossbeam_epoch::",
+    "pthread_barrier_wait",
+    "__pthread_barrier_wait",
+];
+/// Small functions that such code is made of, by the beginning of their names.
+const PARTS: [&str; 4] = ["core::", "std::", "alloc::", "crossbeam_utils::"];
+
+/// Whether this is a frame of such code.
+fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
+    let file = image_path(symbols, location).rsplit('/').next().unwrap_or_default();
+    let function = symbols.name(frame.function).trim_start_matches('<');
+    LIBRARIES.iter().any(|name| file.starts_with(name))
+        || FUNCTIONS.iter().any(|name| function.starts_with(name))
+}
+
+/// Whether the innermost code at a site is of that kind, or a small function of the standard library that it calls.
+pub(crate) fn is_in_team_code(symbols: &Symbols, site: CallSite) -> bool {
+    let part = |frame: &SourceFrame| {
+        let name = symbols.name(frame.function);
+        PARTS.iter().any(|part| name.starts_with(part))
+    };
+    let innermost = site.frames(symbols).find(|(_, frame)| !part(frame));
+    innermost.is_some_and(|(location, frame)| is_team_frame(symbols, location, frame))
+}
+
+/// The variable of the environment by which the team's library at a site runs all with one thread, if it has one.
+pub(crate) fn one_thread_by(symbols: &Symbols, site: CallSite) -> Option<&'static str> {
+    site.frames(symbols).find_map(|(location, frame)| {
+        let file = image_path(symbols, location).rsplit('/').next().unwrap_or_default();
+        let function = symbols.name(frame.function).trim_start_matches('<');
+        let open_mp = ["libgomp.so", "libomp.so", "libiomp5.so"];
+        if open_mp.iter().any(|name| file.starts_with(name)) {
+            return Some("OMP_THREAD_LIMIT");
+        }
+        function.starts_with("rayon_core::").then_some("RAYON_NUM_THREADS")
+    })
+}
+
+/// Whether such code is anywhere in the stack of a site: its thread works for a team.
+pub(crate) fn is_of_team(symbols: &Symbols, site: CallSite) -> bool {
+    site.frames(symbols).any(|(location, frame)| is_team_frame(symbols, location, frame))
+}
+
+/// Whether such code is between a site and the program's own innermost frame.
+pub(crate) fn is_under_team_code(symbols: &Symbols, site: CallSite) -> bool {
+    site.frames(symbols)
+        .map(|(location, frame)| {
+            (is_team_frame(symbols, location, frame), is_own(symbols, location, frame))
+        })
+        .take_while(|(team, own)| *team || !own)
+        .any(|(team, _)| team)
+}
