@@ -8,6 +8,8 @@
 
 mod goroutines;
 
+use crate::facts::call_site::CallSite;
+use crate::facts::call_site::team_code::is_under_team_code;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, Timeline, WokenBy};
@@ -145,7 +147,8 @@ pub(crate) fn waits_for_lock(symbols: &Symbols, stack: StackId) -> bool {
     purpose(symbols, stack) == Some(Purpose::Lock)
 }
 
-/// What a stack waits on a futex for: the innermost known function decides.
+/// What a stack waits on a futex for: the innermost known function decides. In code by which a team meets, a lock is a
+/// part of that.
 fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
     const OTHER: &[&str] = &[
         "cond_wait",
@@ -183,6 +186,9 @@ fn purpose(symbols: &Symbols, stack: StackId) -> Option<Purpose> {
         "lock_guard",
         "malloc",
     ];
+    if is_under_team_code(symbols, CallSite::Stack(stack)) {
+        return Some(Purpose::Other);
+    }
     symbols.functions(stack).find_map(|function| {
         let name = function.to_ascii_lowercase();
         if name.contains("mutex_cond_lock") {

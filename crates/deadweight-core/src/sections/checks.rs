@@ -36,7 +36,8 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             let of_loops = cost::needs_registers(class);
             let own = if of_loops { &unaddressed } else { &unsampled };
             let by_samples = account.is_sampled() || of_loops;
-            let by_chance = chance.as_ref().filter(|_| class == "imbalance");
+            let by_chance =
+                chance.as_ref().filter(|_| ["imbalance", "parallel-overhead"].contains(&class));
             let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found

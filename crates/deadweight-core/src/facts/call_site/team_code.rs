@@ -6,7 +6,8 @@ use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 /// Shared libraries whose own code only shares out work.
 const LIBRARIES: [&str; 4] = ["libgomp.so", "libomp.so", "libiomp5.so", "libtbb.so"];
 /// The same in libraries that are compiled into the program, by the beginning of a function's name.
-const FUNCTIONS: [&str; 5] = [
+const FUNCTIONS: [&str; 6] = [
+    "rayon::",
     "rayon_core::",
     "crossbeam_deque::",
     "crossbeam_epoch::",
@@ -14,7 +15,8 @@ const FUNCTIONS: [&str; 5] = [
     "__pthread_barrier_wait",
 ];
 /// Small functions that such code is made of, by the beginning of their names.
-const PARTS: [&str; 4] = ["core::", "std::", "alloc::", "crossbeam_utils::"];
+const PARTS: [&str; 6] =
+    ["core::", "std::", "alloc::", "crossbeam_utils::", "syscall", "sched_yield"];
 
 /// Whether this is a frame of such code.
 fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
@@ -27,7 +29,7 @@ fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) ->
 /// Whether the innermost code at a site is of that kind, or a small function of the standard library that it calls.
 pub(crate) fn is_in_team_code(symbols: &Symbols, site: CallSite) -> bool {
     let part = |frame: &SourceFrame| {
-        let name = symbols.name(frame.function);
+        let name = symbols.name(frame.function).trim_start_matches('<');
         PARTS.iter().any(|part| name.starts_with(part))
     };
     let innermost = site.frames(symbols).find(|(_, frame)| !part(frame));
