@@ -152,7 +152,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let cpus = u64::from(facts.trace.meta.cpus).clamp(1, threads);
-    let most = took - (Ns(cpu.work.0 / cpus) + wall.waits).min(took);
+    let most = wall.all() - (Ns(cpu.work.0 / cpus) + wall.waits).min(wall.all());
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,

@@ -26,6 +26,8 @@ const AT_ONCE: f64 = 0.02;
 const SAMPLES: usize = 3;
 /// Below this share of a phase, its end is the way to the barrier and the wake-up of the others.
 const TAIL: f64 = 0.15;
+/// Threads that spin are seen by samples only, which do not tell shorter tails from the way to a barrier.
+const SEEN: Ns = Ns(3_000_000);
 /// With more changes of state the threads do not work long enough for the samples to say where.
 const CHANGES: usize = 1 << 20;
 /// Beside waits for locks of this share of the saving, the others may wait for a lock that the last one has.
@@ -40,6 +42,14 @@ enum State {
     Elsewhere,
     /// It waits for another thread, or has ended.
     Idle,
+    /// It waits for its team in a loop.
+    Spins,
+}
+
+impl State {
+    fn waits(self) -> bool {
+        matches!(self, Self::Idle | Self::Spins)
+    }
 }
 
 /// A change of a thread's state.
@@ -91,7 +101,7 @@ impl Names<'_> {
     /// What a thread does with this stack, as seen from `function`.
     fn state(&mut self, stack: StackId, function: NameId) -> State {
         match self.of(stack) {
-            None => State::Idle,
+            None => State::Spins,
             Some(names) if names.contains(&function) => State::There,
             Some(_) => State::Elsewhere,
         }
@@ -242,6 +252,8 @@ struct Walk<'f> {
     alone: Ns,
     /// That thread.
     last: Option<TaskId>,
+    /// Whether a thread that waited for it slept.
+    sleeps: bool,
     /// The threads that worked in this phase.
     workers: BTreeSet<TaskId>,
     saved: Ns,
@@ -252,8 +264,8 @@ impl<'f> Walk<'f> {
     fn new(found: &'f Inspection<'f, 'f>) -> Self {
         let (states, there, worked) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (begun, alone, workers) = (None, Ns::ZERO, BTreeSet::new());
-        let (last, saved, times) = (None, Ns::ZERO, 0);
-        Self { found, states, there, worked, begun, alone, last, workers, saved, times }
+        let (last, sleeps, saved, times) = (None, false, Ns::ZERO, 0);
+        Self { found, states, there, worked, begun, alone, last, sleeps, workers, saved, times }
     }
 
     fn change(&mut self, (at, task, state): Change) {
@@ -285,13 +297,14 @@ impl<'f> Walk<'f> {
         } else if self.begun.is_some() && self.is_waited_for(last) {
             self.alone += free(self.found, &self.states, last, from, to);
             self.last = Some(last);
+            self.sleeps |= self.workers.iter().any(|id| self.states.get(id) == Some(&State::Idle));
         }
     }
 
     /// Whether a thread that worked with it waits for it or has ended.
     fn is_waited_for(&self, last: TaskId) -> bool {
-        let idle = |id: &TaskId| *id != last && self.states.get(id) == Some(&State::Idle);
-        self.workers.iter().any(idle)
+        let waits = |id: &TaskId| self.states.get(id).is_some_and(|state| state.waits());
+        self.workers.iter().any(|id| *id != last && waits(id))
     }
 
     fn close(&mut self, at: Ns) {
@@ -306,7 +319,8 @@ impl<'f> Walk<'f> {
         }
         let cpus =
             usize::from(self.found.facts.trace.meta.cpus).clamp(1, self.workers.len().max(1));
-        if self.alone.share_of(length) >= TAIL {
+        let seen = std::mem::take(&mut self.sleeps) || self.alone >= SEEN;
+        if seen && self.alone.share_of(length) >= TAIL {
             self.saved += self.alone - Ns(self.alone.0 / cpus as u64);
             self.times += 1;
         }
@@ -326,10 +340,10 @@ fn free(
 ) -> Ns {
     let timeline = found.facts.timeline;
     let pieces = &found.facts.path.pieces;
+    let waits = |id: &TaskId| states.get(id).is_some_and(|state| state.waits());
     let first = pieces.partition_point(|piece| piece.end <= from);
     let near = pieces[first..].iter().take_while(|piece| piece.start < to);
-    let on_path =
-        near.filter(|piece| piece.task == last || states.get(&piece.task) == Some(&State::Idle));
+    let on_path = near.filter(|piece| piece.task == last || waits(&piece.task));
     on_path
         .map(|piece| {
             let (from, to) = (piece.start.max(from), piece.end.min(to));
@@ -337,9 +351,7 @@ fn free(
                 let cpu = Cpu(u16::try_from(cpu).unwrap_or(u16::MAX));
                 let held = timeline.holders(cpu, from, to);
                 let busy = held.filter(|(_, _, who)| {
-                    who.is_some_and(|who| {
-                        timeline.task(who).own && states.get(&who) != Some(&State::Idle)
-                    })
+                    who.is_some_and(|who| timeline.task(who).own && !waits(&who))
                 });
                 busy.map(|(start, end, _)| end - start).sum()
             };
@@ -439,6 +451,31 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("worked on alone"), "{said}");
+    }
+
+    /// Two threads for 40 ms, with a sample each 1 ms: of each ten, the first one spins at the last `spins`.
+    fn spinning(spins: u64) -> String {
+        let samples = |spins: u64| -> String {
+            let stack = |ms: u64| match ms % 10 < 10 - spins {
+                true => "sweep._omp_fn.0 (t.c:10) <- sweep (t.c:8)",
+                false => "spin @libgomp.so.1 <- sweep (t.c:8)",
+            };
+            (0..40).map(|ms| format!("{} sample {}\n", (ms + 1) * 1_000_000, stack(ms))).collect()
+        };
+        format!(
+            "cpus 2\nimage app path /bin/app language C\nimage libgomp.so.1 path /lib/libgomp.so.1\nsample-period 1000000\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n10000 fork 2 thread\n{}41000000 exit\n41000000 off dead\n\
+             task 2 app\n40000 cpu1 on\n{}40990000 exit\n40990000 off dead",
+            samples(spins),
+            samples(0)
+        )
+    }
+
+    #[test]
+    fn a_long_tail_of_spinning_is_found_and_a_sample_of_it_is_refused() {
+        let said = found(&spinning(5));
+        assert!(said.contains("imbalance") && said.contains("4 times"), "{said}");
+        assert!(!found(&spinning(2)).contains("imbalance"), "{}", found(&spinning(2)));
     }
 
     #[test]
