@@ -7,7 +7,7 @@
 //!
 //! # How deadweight knows
 //! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon,
-//! barriers) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
+//! barriers; Go's scheduler and channels) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
 //! the difference is overhead. The row is the CPU time on the critical path in that code, by samples;
 //! sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*.
 //!
@@ -28,7 +28,7 @@
 use super::{Claim, Class, Inspection};
 use crate::account::{Attribution, Detail, Entry, IDLE, OBSERVER};
 use crate::facts::Facts;
-use crate::facts::call_site::team_code::{is_in_team_code, is_under_team_code};
+use crate::facts::call_site::team_code::{is_in_go_scheduler, is_in_team_code, is_under_team_code};
 use crate::facts::call_site::{CallSite, Weights, add, amount, is_own};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
@@ -94,14 +94,17 @@ impl Parts {
     fn add(&mut self, facts: &Facts<'_>, entry: &Entry) {
         let symbols = facts.symbols();
         let innermost = entry.is_sampled();
+        let go = is_go(facts, entry.process);
         let of_team = |site: &CallSite| match innermost {
+            _ if go => is_in_go_scheduler(symbols, *site),
             true => is_in_team_code(symbols, *site),
             false => is_under_team_code(symbols, *site),
         };
         let meets = match entry.detail {
             Detail::Plain => innermost,
             Detail::Calls(group) => MEETING.contains(&facts.call_groups.get(group).name),
-            Detail::Waits(..) => true,
+            // Goroutines may wait for anything while their threads wait for goroutines.
+            Detail::Waits(..) => !go,
             Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => {
                 self.ready += entry.ns;
                 return;
@@ -158,7 +161,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         class: CLASS.id,
         moves: false,
         process,
-        title: "threads share out pieces of work that are too small".into(),
+        title: match is_go(facts, process) {
+            true => "goroutines have pieces of work that are too small".into(),
+            false => "threads share out pieces of work that are too small".into(),
+        },
         text: format!(
             "All work of {} of {name} takes {} of CPU time: one thread alone would need about that. Divided among \
              them, it took {}; the rest is handing out the pieces and meeting after each.",
@@ -207,8 +213,16 @@ fn places(facts: &Facts<'_>, all: &Weights) -> Weights {
     if asked.is_empty() { all.clone() } else { asked }
 }
 
+fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
+    facts.processes.get(process).language == "Go"
+}
+
 fn remedy(language: &str) -> &'static str {
     match language {
+        "Go" => {
+            "Give each goroutine many items: one per CPU, with a part of the slice, or batches over the channel. Below a \
+             few microseconds of work for each item, a plain loop is faster."
+        }
         "Rust" => {
             "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \
              thread takes."
@@ -271,6 +285,30 @@ mod tests {
             let said = found(&team(one, two));
             assert!(!said.contains("parallel-overhead"), "{one:?} {two:?}: {said}");
         }
+    }
+
+    #[test]
+    fn a_goroutine_per_item_is_found_and_work_in_goroutines_is_refused() {
+        let go = |(other, two): (&str, u64)| {
+            let text = team(
+                (1, "main.shade (s.go:9) <- main.render.func1 (s.go:20)", other),
+                (two, WORKS, other),
+            );
+            text.replace("language C", "language Go")
+        };
+        let starts = "runtime.runqput (/go/src/runtime/proc.go:1) <- runtime.newproc (/go/src/runtime/proc.go:9) <- \
+                      main.render (s.go:15) <- main.main (s.go:30)";
+        let said = found(&go((starts, 1)));
+        assert!(
+            said.starts_with("parallel-overhead 5") && said.contains("@ main.render:15"),
+            "{said}"
+        );
+        assert!(
+            !found(&go((starts, 5))).contains("parallel-overhead"),
+            "the other one works all the time"
+        );
+        let allocates = "runtime.mallocgc (/go/src/runtime/malloc.go:9) <- main.render (s.go:15) <- main.main (s.go:30)";
+        assert!(!found(&go((allocates, 1))).contains("parallel-overhead"));
     }
 
     #[test]

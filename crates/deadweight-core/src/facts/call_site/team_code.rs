@@ -1,4 +1,4 @@
-//! Code by which the threads of a team share out work and meet: OpenMP's libraries, TBB, rayon, barriers.
+//! Code by which the threads of a team share out work and meet: OpenMP's libraries, TBB, rayon, barriers, Go's scheduler.
 
 use super::{CallSite, image_path, is_own};
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
@@ -17,6 +17,28 @@ const FUNCTIONS: [&str; 6] = [
 /// Small functions that such code is made of, by the beginning of their names.
 const PARTS: [&str; 6] =
     ["core::", "std::", "alloc::", "crossbeam_utils::", "syscall", "sched_yield"];
+
+/// Functions of Go's runtime that start goroutines, choose the next one, and let them wait for each other.
+const GO: [&str; 18] = [
+    "runtime.chanrecv",
+    "runtime.chansend",
+    "runtime.execute",
+    "runtime.findRunnable",
+    "runtime.findrunnable",
+    "runtime.goexit0",
+    "runtime.gopark",
+    "runtime.goready",
+    "runtime.gosched_m",
+    "runtime.mcall",
+    "runtime.newproc",
+    "runtime.park_m",
+    "runtime.ready",
+    "runtime.schedule",
+    "runtime.selectgo",
+    "runtime.semacquire",
+    "runtime.semrelease",
+    "runtime.startm",
+];
 
 /// Whether this is a frame of such code.
 fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
@@ -52,6 +74,17 @@ pub(crate) fn one_thread_by(symbols: &Symbols, site: CallSite) -> Option<&'stati
 /// Whether such code is anywhere in the stack of a site: its thread works for a team.
 pub(crate) fn is_of_team(symbols: &Symbols, site: CallSite) -> bool {
     site.frames(symbols).any(|(location, frame)| is_team_frame(symbols, location, frame))
+}
+
+/// Whether a site is in Go's runtime, where that starts goroutines or lets them wait for each other; not for a lock.
+pub(crate) fn is_in_go_scheduler(symbols: &Symbols, site: CallSite) -> bool {
+    let library = || {
+        let frames = site.frames(symbols);
+        let names = frames.map(|(l, f)| (is_own(symbols, l, f), symbols.name(f.function)));
+        names.take_while(|(own, _)| !own).map(|(_, name)| name)
+    };
+    let schedules = |name: &str| GO.iter().any(|function| name.starts_with(function));
+    library().any(schedules) && !library().any(|name| name.contains("Mutex"))
 }
 
 /// Whether such code is between a site and the program's own innermost frame.
