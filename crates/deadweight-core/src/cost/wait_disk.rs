@@ -280,13 +280,13 @@ mod tests {
 
     #[test]
     fn files_that_the_program_drops_are_found_as_such_and_other_advice_is_refused() {
-        let read = |advice: u64| {
+        let read = |file: u64, advice: u64| {
             let read = |at| {
                 format!(
                     "{} syscall pread64 3 65536
                      {} off blocked : io_schedule < folio_wait_bit from load (pack.c:9) <- main
                      {} on woken-by interrupt : blk_done_softirq < common_interrupt
-                     {} back 65536\n{} syscall fadvise64 3 0 0 {advice}\n{} back 0\n",
+                     {} back 65536\n{} syscall fadvise64 {file} 0 0 {advice}\n{} back 0\n",
                     at + 10,
                     at + 20,
                     at + 150,
@@ -296,13 +296,15 @@ mod tests {
                 )
             };
             let text = format!(
-                "task 1 borg\n0 on\n0 main\n{}4000 exit\n4000 off dead",
+                "task 1 borg\n0 on\n0 main\n1 syscall openat 4294967196 4096 0\n2 back 3\n\
+                 3 syscall openat 4294967196 8192 1\n4 back 4\n{}4000 exit\n4000 off dead",
                 repeat(20, 0, 200, read)
             );
             super::super::tests::weighed(&text).findings[0].title.clone()
         };
-        assert_eq!(read(4), "files that were dropped from memory are read again");
-        assert_eq!(read(2), "files are read for the first time");
+        assert_eq!(read(3, 4), "files that were dropped from memory are read again");
+        assert_eq!(read(3, 2), "files are read for the first time");
+        assert_eq!(read(4, 4), "files are read for the first time", "it drops what it writes");
     }
 
     #[test]

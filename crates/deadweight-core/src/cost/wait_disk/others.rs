@@ -4,7 +4,7 @@
 use super::calls::{frees as is_free, is_write};
 use super::{CLASS, FREQUENT};
 use crate::facts::Facts;
-use crate::facts::call_groups::READS;
+use crate::facts::call_groups::{CallGroup, READS};
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Inspection, Sum};
@@ -12,8 +12,9 @@ use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
+use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Writes to files that were opened so that each write waits: their whole time, in the kernel and blocked.
 pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
@@ -90,14 +91,25 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
     draft(found, process, sum, title, text, remedy)
 }
 
-/// Whether the process often lets the kernel forget pages of files.
+/// Whether most of the time in which the process waited for what it read was for files that it lets the kernel forget.
 fn drops_what_it_read(facts: &Facts<'_>, process: ProcessId) -> bool {
     const DONT_NEED: u64 = 4;
-    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let drops = groups.filter(|group| {
-        group.name == "fadvise64" && group.questions.iter().any(|args| args[3] == DONT_NEED)
+    let timeline = facts.timeline;
+    let drops = timeline.calls.iter().enumerate().filter(|(index, call)| {
+        let group = facts.call_groups.id(CallId::at(*index)).map(|id| facts.call_groups.get(id));
+        let of_process = |group: &CallGroup| group.process == process && group.name == "fadvise64";
+        group.is_some_and(of_process) && timeline.args(call)[3] == DONT_NEED
     });
-    drops.map(|group| group.calls).sum::<u64>() >= FREQUENT
+    let dropped: Vec<Option<u32>> = drops.map(|(_, call)| call.object()).collect();
+    let files: BTreeSet<Option<u32>> = dropped.iter().copied().collect();
+    let (mut all, mut of_files) = (Ns::ZERO, Ns::ZERO);
+    for block in facts.waits_of(process).filter(|block| block.waits_for == WaitsFor::Disk) {
+        let waited = block.end - block.start;
+        let object = block.call.and_then(|call| timeline.calls[call.index()].object());
+        all += waited;
+        of_files += if files.contains(&object) { waited } else { Ns::ZERO };
+    }
+    dropped.len() as u64 >= FREQUENT && of_files.share_of(all) > 0.5
 }
 
 fn frees_blocks(facts: &Facts<'_>, block: &Block) -> bool {
