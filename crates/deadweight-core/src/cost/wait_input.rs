@@ -134,6 +134,17 @@ fn takes_input(facts: &Facts<'_>, process: ProcessId) -> bool {
     })
 }
 
+/// Whether most of what the process takes, from what can be waited for, comes over sockets.
+fn is_over_network(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let taken = |of: &dyn Fn(ObjectKind) -> bool| -> u64 {
+        let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+        let takes = groups
+            .filter(|group| group.transfer == Some(Transfer::Takes) && group.kind.is_some_and(of));
+        takes.map(|group| group.bytes).sum()
+    };
+    taken(&|kind| kind == ObjectKind::Socket) > taken(&|kind| kind == ObjectKind::Pipe)
+}
+
 /// Whether the process waits for answers: it sends something for at least each fourth of its waits, on sockets or to the
 /// process that it waits for.
 fn asks(facts: &Facts<'_>, process: ProcessId, peer: Option<ProcessId>, waits: u64) -> bool {
@@ -209,6 +220,11 @@ fn draft(
             format!(
                 "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
                  pipelining, several connections). Or make {slow} faster."
+            )
+        } else if is_over_network(facts, process) {
+            format!(
+                "Changing {name}'s own code does not help. Make {slow} faster, or let {name} have several requests under \
+                 way, so that it works on one while it waits for others."
             )
         } else {
             format!(

@@ -1,10 +1,60 @@
 //! The open descriptors of processes, and what they refer to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+
+/// What follows the name of a socket that keeps messages apart: the kernel's name for it does not show the type.
+const DATAGRAM: &str = " datagram";
 
 /// The open descriptors of a process and what they refer to; empty if it is gone.
 pub(crate) fn descriptors(process: u32) -> Vec<(i32, String)> {
+    let mut found = named(process);
+    add_types(process, found.iter_mut().map(|(_, what)| what));
+    found
+}
+
+/// Adds the type to names of sockets, where it is datagrams or the like.
+fn add_types<'n>(process: u32, names: impl Iterator<Item = &'n mut String>) {
+    let mut sockets = names.filter(|name| name.starts_with("socket:[")).peekable();
+    if sockets.peek().is_none() {
+        return;
+    }
+    let table =
+        |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
+    let mut inodes = HashSet::new();
+    for name in ["udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"] {
+        inodes.extend(of_protocol(&table(name)));
+    }
+    inodes.extend(of_unix(&table("unix")));
+    for name in sockets {
+        let inode = name.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
+        if inode
+            .and_then(|inode| inode.parse().ok())
+            .is_some_and(|inode: u64| inodes.contains(&inode))
+        {
+            name.push_str(DATAGRAM);
+        }
+    }
+}
+
+/// The inodes in a table such as `/proc/net/udp`.
+fn of_protocol(table: &str) -> Vec<u64> {
+    let inode = |line: &str| line.split_whitespace().nth(9)?.parse().ok();
+    table.lines().skip(1).filter_map(inode).collect()
+}
+
+/// The inodes of sockets in `/proc/net/unix` that are no streams.
+fn of_unix(table: &str) -> Vec<u64> {
+    let inode = |line: &str| {
+        let mut words = line.split_whitespace().skip(4);
+        let (kind, inode) = (words.next()?, words.nth(1)?);
+        (kind != "0001").then(|| inode.parse().ok())?
+    };
+    table.lines().skip(1).filter_map(inode).collect()
+}
+
+/// The open descriptors of a process and what they refer to, as `/proc` names it.
+fn named(process: u32) -> Vec<(i32, String)> {
     let Ok(entries) = fs::read_dir(format!("/proc/{process}/fd")) else { return Vec::new() };
     let mut found: Vec<_> = entries
         .filter_map(|entry| {
@@ -48,12 +98,14 @@ impl Descriptors {
         let mut new = Vec::new();
         let mut seen = HashMap::new();
         for process in processes {
-            for (fd, what) in descriptors(*process) {
+            let from = new.len();
+            for (fd, what) in named(*process) {
                 if self.known.get(&(*process, fd)) != Some(&what) {
                     new.push((*process, fd, what.clone()));
                 }
                 seen.insert((*process, fd), what);
             }
+            add_types(*process, new[from..].iter_mut().map(|(_, _, what)| what));
         }
         self.known = seen;
         new
@@ -68,6 +120,34 @@ pub(crate) struct Descriptor {
     pub(crate) process: u32,
     /// The descriptor.
     pub(crate) fd: i32,
-    /// As `/proc` names it.
+    /// As `/proc` names it; of a socket for messages, with its type.
     pub(crate) what: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::fd::AsRawFd;
+    use std::os::unix::net::{UnixDatagram, UnixStream};
+
+    #[test]
+    fn sockets_for_messages_are_distinguished_from_streams() {
+        let (udp, tcp) =
+            (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
+        let (messages, stream) = (UnixDatagram::unbound().unwrap(), UnixStream::pair().unwrap());
+        let found: HashMap<i32, String> = descriptors(std::process::id()).into_iter().collect();
+        for (fd, is) in [
+            (udp.as_raw_fd(), true),
+            (messages.as_raw_fd(), true),
+            (tcp.as_raw_fd(), false),
+            (stream.0.as_raw_fd(), false),
+        ] {
+            assert_eq!(found[&fd].ends_with(DATAGRAM), is, "{}", found[&fd]);
+        }
+        let first = Descriptors::default().changes(&[std::process::id()]);
+        assert!(
+            first.iter().any(|(_, fd, what)| *fd == udp.as_raw_fd() && what.ends_with(DATAGRAM))
+        );
+    }
 }

@@ -36,6 +36,8 @@ const MOST_IMAGES: usize = 100_000;
 
 /// Writable ranges that are distinguished in one image; beyond, the whole image counts as writable.
 const MOST_REWRITTEN: usize = 1_000;
+/// The end of a warning about a file without names.
+const NO_NAMES: &str = "its code has no names";
 
 /// A mapping as the recorder saw it.
 #[derive(Copy, Clone, Debug)]
@@ -189,10 +191,16 @@ impl Images {
         self.binaries.get(id.index()).map_or(Err(String::new()), |binary| content(&binary.source))
     }
 
-    /// Adds a warning about the file at `path`, once; `what` follows the path.
+    /// Adds a warning about the file at `path`, once; `what` follows the path. Of several reasons why its code has no names
+    /// the first one remains.
     pub(crate) fn warn(&mut self, path: &str, what: &str) {
         let warning = format!("{path}: {what}");
-        if !self.warnings.contains(&warning) {
+        let of_file =
+            |other: &String| other.strip_prefix(path).is_some_and(|other| other.starts_with(": "));
+        let nameless = |text: &str| text.ends_with(NO_NAMES);
+        let before = |other: &String| nameless(other) && of_file(other);
+        let again = nameless(what) && self.warnings.iter().any(before);
+        if !again && !self.warnings.contains(&warning) {
             self.warnings.push(warning);
         }
     }
@@ -307,9 +315,10 @@ impl Images {
         let id = match found {
             Some((path, metadata)) => self.open(symbols, name, path, &metadata),
             None => {
-                self.warnings.push(format!(
-                    "{name}: the file that was mapped is gone or replaced; its code has no names"
-                ));
+                self.warn(
+                    name,
+                    "the file that was mapped is gone or replaced; its code has no names",
+                );
                 self.add(symbols, name, Source::None, None)
             }
         };
@@ -359,7 +368,7 @@ impl Images {
         }
         let id = self.add(symbols, name, source, layout.as_ref().ok().cloned());
         match layout {
-            Err(why) => self.warnings.push(format!("{name}: {why}; its code has no names")),
+            Err(why) => self.warn(name, &format!("{why}; its code has no names")),
             Ok(layout) => symbols.images[id.index()].build_id = symbols.intern(&layout.build_id),
         }
         id

@@ -60,11 +60,13 @@ pub enum ObjectKind {
 }
 
 impl ObjectKind {
-    /// By the name that `/proc/PID/fd` shows.
+    /// By the name that `/proc/PID/fd` shows, and a socket's type behind it.
     fn of_name(name: &str) -> Self {
         const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
         if name.starts_with("pipe:") {
             Self::Pipe
+        } else if name.starts_with("socket:") && name.ends_with(" datagram") {
+            Self::Datagrams
         } else if name.starts_with("socket:") {
             Self::Socket
         } else if name.starts_with("anon_inode:") {
