@@ -70,7 +70,7 @@ const PIECES: f64 = 0.2;
 const STARTS: usize = 2;
 /// If other programs held the CPUs for a larger part of the wall time, it is chance which member was slow: one that runs
 /// alone meanwhile does not share cache lines and locks.
-const DISTURBED: f64 = 0.2;
+const DISTURBED: f64 = 0.1;
 /// Larger teams are divided by the kernel's scheduler too.
 const MEMBERS: std::ops::RangeInclusive<usize> = 2..=256;
 

@@ -49,6 +49,8 @@ pub(super) const CLASS: Class = Class {
 
 /// From this many yields on it is a spinning loop.
 const STORM: u64 = 500;
+/// A thread with less than one in so many yields is no spinning one.
+const FEW: usize = 20;
 /// Longer user code between two yields is not just a check of a flag.
 const CHECK: Ns = Ns(5_000);
 /// One in this many gaps between yields is surely spinning, and gaps up to this many times as long.
@@ -95,7 +97,7 @@ fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
         _ => false,
     };
     let cost = Ns(facts.overhead.syscall_user);
-    let mut tasks = 0;
+    let mut of_tasks = Vec::new();
     let mut gaps: Vec<Ns> = Vec::new();
     for id in &facts.processes.get(process).tasks {
         let task = &facts.timeline.tasks[id.index()];
@@ -106,8 +108,9 @@ fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
                 gaps.push(task.span_end(i + 1) - three[1].start - cost);
             }
         }
-        tasks += usize::from(gaps.len() > before);
+        of_tasks.push(gaps.len() - before);
     }
+    let tasks = of_tasks.iter().filter(|yields| **yields * FEW >= gaps.len().max(1)).count();
     (tasks, checks(gaps))
 }
 

@@ -186,10 +186,12 @@ fn draft(
         })
         .max();
     let producer = slowest.and_then(|(_, peer)| peer).map(|p| facts.name(p));
+    let network = is_over_network(facts, process);
     let name = facts.name(process);
     let producer_name = producer.as_deref().unwrap_or("its input");
     let (delivered, slow) = match &producer {
         Some(producer) => (format!("{producer} delivered input"), producer.clone()),
+        None if network => ("data arrived".into(), "the other end of its connections".into()),
         None => ("input arrived".into(), "the producer of its input".into()),
     };
     // A wait with only its end on the critical path counts too.
@@ -202,8 +204,13 @@ fn draft(
         process,
         title: format!("waits for {producer_name}"),
         text: format!(
-            "{name} was blocked {} until {delivered}. A timer inside {name} counts this time.",
+            "{name} was blocked {} until {delivered}.{}",
             things(times, "time"),
+            if network {
+                String::new()
+            } else {
+                format!(" A timer inside {name} counts this time.")
+            },
         ),
         amount: sum.ns,
         saving: if asks { sum.alone.part(0.5) } else { sum.alone },
@@ -221,7 +228,7 @@ fn draft(
                 "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
                  pipelining, several connections). Or make {slow} faster."
             )
-        } else if is_over_network(facts, process) {
+        } else if network {
             format!(
                 "Changing {name}'s own code does not help. Make {slow} faster, or let {name} have several requests under \
                  way, so that it works on one while it waits for others."

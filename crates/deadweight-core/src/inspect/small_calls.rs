@@ -144,7 +144,9 @@ impl SmallCalls {
             Some((low, high)) if low == high => format!("{} each", bytes(low)),
             Some((low, high)) => {
                 let mean = self.asked / self.count.max(1);
-                format!("{low} to {}, {} on average", bytes(high), bytes(mean))
+                let high = bytes(high);
+                let low = if high.ends_with("bytes") { low.to_string() } else { bytes(low) };
+                format!("{low} to {high}, {} on average", bytes(mean))
             }
             None => "unknown sizes".to_owned(),
         }

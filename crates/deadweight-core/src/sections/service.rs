@@ -64,14 +64,23 @@ fn answers(facts: &Facts<'_>) -> u64 {
         let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
             continue;
         };
-        let is_socket = matches!(group.kind, Some(ObjectKind::Socket | ObjectKind::Datagrams));
+        let messages = group.kind == Some(ObjectKind::Datagrams);
+        let is_socket = messages || group.kind == Some(ObjectKind::Socket);
         let direction = match group.transfer {
             Some(Transfer::Takes) => 0,
             Some(Transfer::Gives) => 1,
             _ => continue,
         };
-        if is_socket && call.ret().is_some_and(|ret| ret > 0) {
-            sockets.entry(object).or_default().add(direction, call.times());
+        let Some(ret) = call.ret().and_then(|ret| u64::try_from(ret).ok()) else { continue };
+        if !is_socket || ret == 0 {
+            continue;
+        }
+        let exchanges = sockets.entry(object).or_default();
+        match group.name {
+            "recvmmsg" | "sendmmsg" => exchanges.turns[direction] += ret * call.times(),
+            // Each message is a question or an answer of its own.
+            _ if messages => exchanges.turns[direction] += call.times(),
+            _ => exchanges.add(direction, call.times()),
         }
     }
     sockets.values().map(|socket| socket.turns[0].min(socket.turns[1])).sum()
@@ -128,6 +137,12 @@ mod tests {
         let (requests, each) = server(20, ACCEPT);
         assert_eq!(requests, 20);
         assert!((each - 110.0).abs() < 2.0, "{each}");
+    }
+
+    #[test]
+    fn each_datagram_is_a_request_or_an_answer_and_a_call_may_move_several() {
+        assert_eq!(server(20, "10 fd 5 socket:[9]:datagram").0, 40);
+        assert_eq!(server(20, "10 fd 5 socket:[9]").0, 20);
     }
 
     #[test]

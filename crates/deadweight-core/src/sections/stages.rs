@@ -5,7 +5,7 @@
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
-use crate::timeline::{Block, Run, WokenBy};
+use crate::timeline::{Block, Run, Task, WokenBy};
 use deadweight_report::report::Stage;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ pub(crate) fn members(facts: &Facts<'_>, chosen: bool) -> Vec<ProcessId> {
             process.parent.is_some() && process.parent == parent && process.executed()
         })
         .collect();
-    let together = overlap(facts, &children) || is_pipeline(facts);
+    let together = overlap(facts, &children) && are_connected(facts, &children);
+    let together = together || is_pipeline(facts);
     if !(2..=STAGES).contains(&children.len()) || !together {
         return Vec::new();
     }
@@ -79,6 +80,18 @@ fn is_pipeline(facts: &Facts<'_>) -> bool {
     flag == "-c" && script.replace("||", "").contains('|')
 }
 
+/// Whether one of the processes waited for another of them at a pipe. Helpers of a program are no stages.
+fn are_connected(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
+    processes.iter().any(|id| {
+        let of_pipes = |block: &&Block| {
+            matches!(block.waits_for, WaitsFor::PipeData | WaitsFor::PipeRoom)
+                && !is_for_start(facts, block)
+        };
+        let peers = facts.waits_of(*id).filter(of_pipes).filter_map(|block| facts.peer(block));
+        peers.into_iter().any(|peer| peer != *id && processes.contains(&peer))
+    })
+}
+
 /// Whether any two of the processes lived at the same time.
 fn overlap(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
     processes.windows(2).any(|two| {
@@ -87,44 +100,52 @@ fn overlap(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
     })
 }
 
-fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
-    let process = facts.processes.get(id);
-    let mut cpu = Ns::ZERO;
-    let mut input = Ns::ZERO;
-    let mut output = Ns::ZERO;
-    let mut peers: BTreeMap<ProcessId, Ns> = BTreeMap::new();
-    let tasks = process.tasks.iter().map(|t| facts.timeline.task(*t));
-    for task in tasks {
-        cpu += task.on_cpu();
-        for span in &task.spans {
-            let Run::Blocked(block) = span.run else { continue };
-            let block = &facts.timeline.blocks[block as usize];
-            let length = block.end - block.start;
-            let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
-            match block.waits_for {
-                WaitsFor::PipeData if is_for_start(facts, block) => continue,
-                WaitsFor::PipeData | WaitsFor::Terminal => input += length,
-                WaitsFor::SocketData | WaitsFor::Poll if !timer => input += length,
-                WaitsFor::PipeRoom | WaitsFor::SocketRoom => {
-                    output += length;
-                    continue;
-                }
-                _ => continue,
+/// How long a task waited for input and to get rid of output, and for whom.
+fn waits_of(facts: &Facts<'_>, task: &Task, peers: &mut BTreeMap<ProcessId, Ns>) -> (Ns, Ns) {
+    let (mut input, mut output) = (Ns::ZERO, Ns::ZERO);
+    for span in &task.spans {
+        let Run::Blocked(block) = span.run else { continue };
+        let block = &facts.timeline.blocks[block as usize];
+        let length = block.end - block.start;
+        let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+        match block.waits_for {
+            WaitsFor::PipeData if is_for_start(facts, block) => continue,
+            WaitsFor::PipeData | WaitsFor::Terminal => input += length,
+            WaitsFor::SocketData | WaitsFor::Poll if !timer => input += length,
+            WaitsFor::PipeRoom | WaitsFor::SocketRoom => {
+                output += length;
+                continue;
             }
-            if let Some(peer) = facts.peer(block) {
-                *peers.entry(peer).or_default() += length;
-            }
+            _ => continue,
+        }
+        if let Some(peer) = facts.peer(block) {
+            *peers.entry(peer).or_default() += length;
         }
     }
-    let waited_for = peers.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| facts.name(p));
+    (input, output)
+}
+
+fn stage(facts: &Facts<'_>, id: ProcessId) -> Stage {
+    let process = facts.processes.get(id);
     let first_exec = process
         .tasks
         .iter()
         .flat_map(|t| facts.timeline.task(*t).execs.iter().map(|(at, _)| *at))
         .min();
+    let from = first_exec.unwrap_or(process.birth);
+    let mut cpu = Ns::ZERO;
+    let mut peers: BTreeMap<ProcessId, Ns> = BTreeMap::new();
+    // Threads wait at the same time: those of the one that waited longest.
+    let (mut input, mut output) = (Ns::ZERO, Ns::ZERO);
+    for task in process.tasks.iter().map(|t| facts.timeline.task(*t)) {
+        cpu += task.on_cpu_between(from, process.end);
+        let waits = waits_of(facts, task, &mut peers);
+        (input, output) = (input.max(waits.0), output.max(waits.1));
+    }
+    let waited_for = peers.into_iter().max_by_key(|(_, ns)| *ns).map(|(p, _)| facts.name(p));
     Stage {
         name: facts.name(id),
-        alive_ns: (process.end - first_exec.unwrap_or(process.birth)).0,
+        alive_ns: (process.end - from).0,
         cpu_ns: cpu.0,
         input_wait_ns: input.0,
         waited_for: waited_for.unwrap_or_default(),
@@ -171,6 +192,22 @@ mod tests {
     #[test]
     fn a_pipeline_has_stages_even_if_one_was_over_before_the_next() {
         assert_eq!(stages("a | b").len(), 2);
+    }
+
+    /// Two children at the same time; the second one waits in its own read, for what ends the wait `by`.
+    fn beside(by: &str) -> usize {
+        let trace = Trace::from_text(&format!(
+            "task 1 app\n0 on\n5 exec /app\n10 fork 2\n12 fork 3\n20 off blocked wait4\n400 on woken-by 3\n410 exit\n420 off dead\n\
+             task 2 a\n15 on\n18 exec /a\n200 exit\n300 off dead\n\
+             task 3 b\n16 on\n19 exec /b\n50 off blocked read 0 : anon_pipe_read\n150 on woken-by {by}\n380 exit\n390 off dead"
+        ))
+        .unwrap();
+        weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap().stages.len()
+    }
+
+    #[test]
+    fn processes_that_feed_each_other_are_stages_and_helpers_of_one_program_are_not() {
+        assert_eq!((beside("2 a"), beside("1 app")), (2, 0));
     }
 
     #[test]

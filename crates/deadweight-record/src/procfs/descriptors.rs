@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 
 /// What follows the name of a socket that keeps messages apart: the kernel's name for it does not show the type.
-const DATAGRAM: &str = " datagram";
+const DATAGRAM: &str = ":datagram";
 
 /// The open descriptors of a process and what they refer to; empty if it is gone.
 pub(crate) fn descriptors(process: u32) -> Vec<(i32, String)> {

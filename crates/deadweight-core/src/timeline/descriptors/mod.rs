@@ -65,7 +65,7 @@ impl ObjectKind {
         const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
         if name.starts_with("pipe:") {
             Self::Pipe
-        } else if name.starts_with("socket:") && name.ends_with(" datagram") {
+        } else if name.starts_with("socket:") && name.ends_with(":datagram") {
             Self::Datagrams
         } else if name.starts_with("socket:") {
             Self::Socket
