@@ -302,6 +302,9 @@ mod tests {
                 .contains(&"800 openings were of 4 paths".into())
         );
         assert_eq!(found(&opening(400)), "");
+        let mapped = |paths| opening(paths).replace("syscall read 3 512", "syscall mmap 90 1 2 3");
+        assert!(found(&mapped(4)).starts_with("repeated-syscalls"), "{}", found(&mapped(4)));
+        assert_eq!(found(&mapped(400)), "");
     }
 
     #[test]

@@ -223,23 +223,28 @@ fn draft(
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![sum.meanwhile()],
-        remedy: if asks {
-            format!(
-                "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
-                 pipelining, several connections). Or make {slow} faster."
-            )
-        } else if network {
-            format!(
-                "Changing {name}'s own code does not help. Make {slow} faster, or let {name} have several requests under \
-                 way, so that it works on one while it waits for others."
-            )
-        } else {
-            format!(
-                "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was \
-                 made beforehand, and time it that way."
-            )
-        },
+        remedy: remedy(asks, network, &name, &slow),
     })
+}
+
+/// What `name` can do about its waits for `slow`.
+fn remedy(asks: bool, network: bool, name: &str, slow: &str) -> String {
+    if asks {
+        return format!(
+            "If the questions do not depend on each other, send several before waiting for an answer (a batch, \
+             pipelining, several connections). Or make {slow} faster."
+        );
+    }
+    if network {
+        return format!(
+            "Changing {name}'s own code does not help. Make {slow} faster, or let {name} have several requests under \
+             way, so that it works on one while it waits for others."
+        );
+    }
+    format!(
+        "Changing {name} does not help. Make {slow} faster, or feed {name} from a file that was made beforehand, and \
+         time it that way."
+    )
 }
 
 #[cfg(test)]

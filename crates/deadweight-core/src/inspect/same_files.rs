@@ -91,13 +91,16 @@ pub(crate) enum Reopened {
 
 /// What a process opens the same few files for, if it does.
 pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened> {
-    let Asked { opens, paths, walks, reads, writes, sends, replaces, .. } =
+    let Asked { opens, paths, walks, reads, maps, writes, sends, replaces, .. } =
         Asked::by(facts, process);
     let answers = u64::try_from(facts.call_groups.distinct_results(process).max(1)).unwrap_or(1);
     let for_most = |calls: u64| calls >= opens - opens / 4;
     let purpose = if for_most(reads) && SeenOpenings::of(facts, process).are_live(facts) {
         Reopened::Live
     } else if for_most(reads) && opens / answers >= SAME {
+        Reopened::Reading
+    } else if paths.is_some() && maps > reads && for_most(reads + maps) && !replaces {
+        // What is mapped shows no result: only known paths prove that it is the same.
         Reopened::Reading
     } else if for_most(writes) && reads * 4 < opens && !replaces {
         Reopened::Writing
@@ -172,6 +175,8 @@ struct Asked {
     by_path: u64,
     walks: u64,
     reads: u64,
+    /// Mappings of files that are opened for it.
+    maps: u64,
     writes: u64,
     sends: u64,
     /// Calls that change a file by its path: the next one is about another file.
@@ -202,6 +207,7 @@ impl Asked {
                 "sendfile" => asked.sends += group.calls,
                 "getdents64" | "getdents" => asked.walks += group.calls,
                 "read" | "pread64" if is_read_of_files(group) => asked.reads += group.calls,
+                "mmap" if is_read_of_files(group) => asked.maps += group.calls,
                 _ if asks_by_path(group) => asked.by_path += group.calls,
                 _ => {}
             }

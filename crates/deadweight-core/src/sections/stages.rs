@@ -100,7 +100,7 @@ fn overlap(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
     })
 }
 
-/// How long a task waited for input and to get rid of output, and for whom.
+/// How long a task waited for input and to get rid of output; each peer, too, with its part.
 fn waits_of(facts: &Facts<'_>, task: &Task, peers: &mut BTreeMap<ProcessId, Ns>) -> (Ns, Ns) {
     let (mut input, mut output) = (Ns::ZERO, Ns::ZERO);
     for span in &task.spans {
