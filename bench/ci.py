@@ -71,8 +71,8 @@ def evm(out):
     import programs
 
     body = programs.arithmetic_loop(20_000).replace(f"63{20_000:08x}", "63%08x")
-    # The same code in the file of `again`, with a newline at its end.
-    for name, code in [("base", body % 600_000), ("again", body % 600_000 + "\n"), ("time", body % 630_000)]:
+    # The same code in the file of `again`, in upper case.
+    for name, code in [("base", body % 600_000), ("again", (body % 600_000).upper()), ("time", body % 630_000)]:
         with open(f"{out}/{name}.hex", "w") as file:
             file.write(code)
     return {name: built("zig-evm/bin/evm", f"{out}/{name}.hex") for name in ("base", "again", "time")}

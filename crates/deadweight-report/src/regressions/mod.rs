@@ -255,14 +255,19 @@ fn confirm(found: &mut [Change], again: &[Change], notes: &mut Vec<String>) {
             }
             continue;
         }
-        change.state = State::Unchanged;
-        change.why = "a second measurement does not show it".into();
+        let vague = again.is_some_and(|again| change.is_left_open_by(again));
+        let (state, shows) = match vague {
+            true => (State::Inconclusive, "a second one is too imprecise to tell"),
+            false => (State::Unchanged, "a second one does not show it"),
+        };
+        change.state = state;
+        change.why = shows.replace("one", "measurement");
         let second = match again.filter(|again| again.kind == Kind::Time) {
             Some(again) => format!(" ({:+.1} %)", again.growth * 100.0),
             None => String::new(),
         };
         notes.push(format!(
-            "{} grew by {:.1} % in the first measurement; a second one does not show it{second}",
+            "{} grew by {:.1} % in the first measurement; {shows}{second}",
             change.label(),
             change.growth * 100.0
         ));
@@ -287,6 +292,13 @@ impl Change {
         let mean = f64::midpoint(self.growth, again.growth);
         let grew = again.interval[0] > 0.0 && again.state != State::Accepted;
         self.kind == Kind::Time && grew && mean >= self.limit
+    }
+
+    /// Whether a second measurement neither shows this growth of the time nor rules out that it reaches the limit.
+    fn is_left_open_by(&self, again: &Self) -> bool {
+        let [low, high] = again.interval;
+        let not_ruled_out = low <= 0.0 && again.growth > 0.0 && high >= self.limit;
+        self.kind == Kind::Time && again.state == State::Unchanged && not_ruled_out
     }
 
     /// Its name for people.

@@ -92,6 +92,14 @@ fn a_second_growth_below_the_limit_counts_with_the_first() {
     let tiny = measured(102.2, &[("net-work", 80.0), ("allocation", 22.2)]);
     let less = judged(&tiny, Some(&small));
     assert_eq!(less.state, State::Unchanged, "1.85 % in the mean: {less:?}");
+    let mut vague = small.clone();
+    for (at, ns) in vague.head.report.runs.clean.each_ns.iter_mut().enumerate() {
+        *ns = if at % 2 == 0 { *ns * 12 / 10 } else { *ns * 9 / 10 };
+        vague.head.cpu[at] = *ns as f64;
+    }
+    let open = judged(&first, Some(&vague));
+    assert_eq!(open.state, State::Inconclusive, "{open:?}");
+    assert!(open.notes[0].contains("a second one is too imprecise to tell (+"), "{:?}", open.notes);
     let chance = judged(&first, Some(&measured(100.0, &ROWS)));
     assert_eq!(chance.state, State::Unchanged, "a second measurement must itself find a growth");
 }
