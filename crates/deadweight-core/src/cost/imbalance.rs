@@ -25,6 +25,7 @@
 //! Reads sorted by length, halved by number: the long ones took seven times as long.
 //! In `tests/programs`: `uneven_halves.c`, `uneven_phases.c`.
 
+mod free_cpu;
 mod phases;
 
 use super::{Claim, Class, Inspection};

@@ -1,6 +1,7 @@
 //! Teams that live on and meet again and again (barriers, OpenMP with the main thread, goroutines): after several
 //! threads worked in the same function at once, one of them still does, while the others wait for it and a CPU is free.
 
+use super::free_cpu::free;
 use super::{Divided, LARGE, by_samples};
 use crate::cost::Inspection;
 use crate::facts::Facts;
@@ -13,7 +14,7 @@ use crate::path::cpu_holder::{CpuHolder, kept_from_cpu};
 use crate::timeline::Run;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::Site;
-use deadweight_trace::ids::{Cpu, NameId, StackId, TaskId};
+use deadweight_trace::ids::{NameId, StackId, TaskId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
@@ -28,6 +29,8 @@ const SAMPLES: usize = 3;
 const TAIL: f64 = 0.15;
 /// Threads that spin are seen by samples only, which do not tell shorter tails from the way to a barrier.
 const SEEN: Ns = Ns(3_000_000);
+/// Nor do they tell a smaller share of the time from a thread that was late by chance.
+const SEEN_SHARE: f64 = 0.16;
 /// With more changes of state the threads do not work long enough for the samples to say where.
 const CHANGES: usize = 1 << 20;
 /// Beside waits for locks of this share of the saving, the others may wait for a lock that the last one has.
@@ -252,8 +255,9 @@ struct Walk<'f> {
     alone: Ns,
     /// That thread.
     last: Option<TaskId>,
-    /// Whether a thread that waited for it slept.
+    /// Whether a thread that waited for it slept, and in any phase before.
     sleeps: bool,
+    slept: bool,
     /// The threads that worked in this phase.
     workers: BTreeSet<TaskId>,
     saved: Ns,
@@ -264,8 +268,21 @@ impl<'f> Walk<'f> {
     fn new(found: &'f Inspection<'f, 'f>) -> Self {
         let (states, there, worked) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
         let (begun, alone, workers) = (None, Ns::ZERO, BTreeSet::new());
-        let (last, sleeps, saved, times) = (None, false, Ns::ZERO, 0);
-        Self { found, states, there, worked, begun, alone, last, sleeps, workers, saved, times }
+        let (last, sleeps, slept, saved, times) = (None, false, false, Ns::ZERO, 0);
+        Self {
+            found,
+            states,
+            there,
+            worked,
+            begun,
+            alone,
+            last,
+            sleeps,
+            slept,
+            workers,
+            saved,
+            times,
+        }
     }
 
     fn change(&mut self, (at, task, state): Change) {
@@ -295,7 +312,8 @@ impl<'f> Walk<'f> {
                 self.workers.extend(self.there.keys());
             }
         } else if self.begun.is_some() && self.is_waited_for(last) {
-            self.alone += free(self.found, &self.states, last, from, to);
+            let waits = |id: &TaskId| self.states.get(id).is_some_and(|state| state.waits());
+            self.alone += free(self.found, &waits, last, from, to);
             self.last = Some(last);
             self.sleeps |= self.workers.iter().any(|id| self.states.get(id) == Some(&State::Idle));
         }
@@ -319,7 +337,9 @@ impl<'f> Walk<'f> {
         }
         let cpus =
             usize::from(self.found.facts.trace.meta.cpus).clamp(1, self.workers.len().max(1));
-        let seen = std::mem::take(&mut self.sleeps) || self.alone >= SEEN;
+        let sleeps = std::mem::take(&mut self.sleeps);
+        self.slept |= sleeps;
+        let seen = sleeps || self.alone >= SEEN;
         if seen && self.alone.share_of(length) >= TAIL {
             self.saved += self.alone - Ns(self.alone.0 / cpus as u64);
             self.times += 1;
@@ -327,40 +347,6 @@ impl<'f> Walk<'f> {
         self.alone = Ns::ZERO;
         self.workers.clear();
     }
-}
-
-/// For how much of this time `last` is on the critical path on a CPU, and another CPU has no task of the command but
-/// threads that only wait for it.
-fn free(
-    found: &Inspection<'_, '_>,
-    states: &BTreeMap<TaskId, State>,
-    last: TaskId,
-    from: Ns,
-    to: Ns,
-) -> Ns {
-    let timeline = found.facts.timeline;
-    let pieces = &found.facts.path.pieces;
-    let waits = |id: &TaskId| states.get(id).is_some_and(|state| state.waits());
-    let first = pieces.partition_point(|piece| piece.end <= from);
-    let near = pieces[first..].iter().take_while(|piece| piece.start < to);
-    let on_path = near.filter(|piece| piece.task == last || waits(&piece.task));
-    on_path
-        .map(|piece| {
-            let (from, to) = (piece.start.max(from), piece.end.min(to));
-            let used = |cpu: usize| -> Ns {
-                let cpu = Cpu(u16::try_from(cpu).unwrap_or(u16::MAX));
-                let held = timeline.holders(cpu, from, to);
-                let busy = held.filter(|(_, _, who)| {
-                    who.is_some_and(|who| timeline.task(who).own && !waits(&who))
-                });
-                busy.map(|(start, end, _)| end - start).sum()
-            };
-            let mut used: Vec<Ns> = (0..timeline.held.len()).map(used).collect();
-            used.sort_unstable();
-            let working: Ns = timeline.task(last).on_cpu_between(from, to);
-            used.first().map_or(Ns::ZERO, |least| ((to - from) - *least).min(working))
-        })
-        .sum()
 }
 
 fn team(
@@ -382,7 +368,8 @@ fn team(
     walk.close(reached?);
     let waits = facts.locks.waits.iter().filter(|wait| wait.process == process);
     let locks: Ns = waits.map(|wait| wait.end - wait.start).sum();
-    if walk.saved.share_of(found.wall.net()) < LARGE || locks.share_of(walk.saved) > LOCKS {
+    let least = if walk.slept { LARGE } else { SEEN_SHARE };
+    if walk.saved.share_of(found.wall.net()) < least || locks.share_of(walk.saved) > LOCKS {
         return None;
     }
     let longest = walk.worked.values().max().copied()?;
