@@ -220,8 +220,8 @@ fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
 fn remedy(language: &str) -> &'static str {
     match language {
         "Go" => {
-            "Give each goroutine many items: one per CPU, with a part of the slice, or batches over the channel. Below a \
-             few microseconds of work for each item, a plain loop is faster."
+            "Give each goroutine many items: one per CPU, with a part of the slice, or batches over the channel. For items \
+             of so little work a plain loop is faster."
         }
         "Rust" => {
             "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \

@@ -90,6 +90,8 @@ pub(crate) fn inherited_descriptors(process: u32) -> Vec<(i32, String)> {
 #[derive(Default)]
 pub(crate) struct Descriptors {
     known: HashMap<(u32, i32), String>,
+    /// The processes that were read before.
+    met: HashSet<u32>,
 }
 
 impl Descriptors {
@@ -105,7 +107,10 @@ impl Descriptors {
                 }
                 seen.insert((*process, fd), what);
             }
-            add_types(*process, new[from..].iter_mut().map(|(_, _, what)| what));
+            // The calls that make a socket later show its type.
+            if self.met.insert(*process) {
+                add_types(*process, new[from..].iter_mut().map(|(_, _, what)| what));
+            }
         }
         self.known = seen;
         new

@@ -257,17 +257,17 @@ fn confirm(found: &mut [Change], again: &[Change], notes: &mut Vec<String>) {
         }
         let vague = again.is_some_and(|again| change.is_left_open_by(again));
         let (state, shows) = match vague {
-            true => (State::Inconclusive, "a second one is too imprecise to tell"),
-            false => (State::Unchanged, "a second one does not show it"),
+            true => (State::Inconclusive, "a second measurement is too imprecise to tell"),
+            false => (State::Unchanged, "a second measurement does not show it"),
         };
         change.state = state;
-        change.why = shows.replace("one", "measurement");
+        change.why = shows.into();
         let second = match again.filter(|again| again.kind == Kind::Time) {
             Some(again) => format!(" ({:+.1} %)", again.growth * 100.0),
             None => String::new(),
         };
         notes.push(format!(
-            "{} grew by {:.1} % in the first measurement; {shows}{second}",
+            "{} grew by {:.1} % in the first one; {shows}{second}",
             change.label(),
             change.growth * 100.0
         ));

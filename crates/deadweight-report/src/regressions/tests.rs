@@ -79,7 +79,7 @@ fn the_same_is_green_and_five_percent_more_is_red_with_its_row() {
     );
     let chance = judged(&slow, Some(&measured(100.0, &ROWS)));
     assert_eq!(chance.state, State::Unchanged, "a second measurement must show it too: {chance:?}");
-    assert!(chance.notes[0].contains("a second one does not show it"));
+    assert!(chance.notes[0].contains("a second measurement does not show it"));
 }
 
 #[test]
@@ -99,7 +99,11 @@ fn a_second_growth_below_the_limit_counts_with_the_first() {
     }
     let open = judged(&first, Some(&vague));
     assert_eq!(open.state, State::Inconclusive, "{open:?}");
-    assert!(open.notes[0].contains("a second one is too imprecise to tell (+"), "{:?}", open.notes);
+    assert!(
+        open.notes[0].contains("a second measurement is too imprecise to tell (+"),
+        "{:?}",
+        open.notes
+    );
     let chance = judged(&first, Some(&measured(100.0, &ROWS)));
     assert_eq!(chance.state, State::Unchanged, "a second measurement must itself find a growth");
 }

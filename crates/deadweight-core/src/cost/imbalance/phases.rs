@@ -312,8 +312,7 @@ impl<'f> Walk<'f> {
                 self.workers.extend(self.there.keys());
             }
         } else if self.begun.is_some() && self.is_waited_for(last) {
-            let waits = |id: &TaskId| self.states.get(id).is_some_and(|state| state.waits());
-            self.alone += free(self.found, &waits, last, from, to);
+            self.alone += free(self.found, &|id| self.waits(id), last, from, to);
             self.last = Some(last);
             self.sleeps |= self.workers.iter().any(|id| self.states.get(id) == Some(&State::Idle));
         }
@@ -321,8 +320,11 @@ impl<'f> Walk<'f> {
 
     /// Whether a thread that worked with it waits for it or has ended.
     fn is_waited_for(&self, last: TaskId) -> bool {
-        let waits = |id: &TaskId| self.states.get(id).is_some_and(|state| state.waits());
-        self.workers.iter().any(|id| *id != last && waits(id))
+        self.workers.iter().any(|id| *id != last && self.waits(id))
+    }
+
+    fn waits(&self, id: &TaskId) -> bool {
+        self.states.get(id).is_some_and(|state| state.waits())
     }
 
     fn close(&mut self, at: Ns) {

@@ -95,21 +95,29 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
 fn drops_what_it_read(facts: &Facts<'_>, process: ProcessId) -> bool {
     const DONT_NEED: u64 = 4;
     let timeline = facts.timeline;
-    let drops = timeline.calls.iter().enumerate().filter(|(index, call)| {
-        let group = facts.call_groups.id(CallId::at(*index)).map(|id| facts.call_groups.get(id));
-        let of_process = |group: &CallGroup| group.process == process && group.name == "fadvise64";
-        group.is_some_and(of_process) && timeline.args(call)[3] == DONT_NEED
-    });
-    let dropped: Vec<Option<u32>> = drops.map(|(_, call)| call.object()).collect();
-    let files: BTreeSet<Option<u32>> = dropped.iter().copied().collect();
+    let advises = |group: &CallGroup| group.process == process && group.name == "fadvise64";
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let advices: u64 = groups.filter(|group| advises(group)).map(|group| group.calls).sum();
+    if advices < FREQUENT {
+        return false;
+    }
+    let (mut dropped, mut files) = (0, BTreeSet::new());
+    for (index, call) in timeline.calls.iter().enumerate() {
+        let group = facts.call_groups.id(CallId::at(index)).map(|id| facts.call_groups.get(id));
+        if group.is_some_and(advises) && timeline.args(call)[3] == DONT_NEED {
+            dropped += call.times();
+            files.extend(call.object());
+        }
+    }
     let (mut all, mut of_files) = (Ns::ZERO, Ns::ZERO);
     for block in facts.waits_of(process).filter(|block| block.waits_for == WaitsFor::Disk) {
         let waited = block.end - block.start;
         let object = block.call.and_then(|call| timeline.calls[call.index()].object());
         all += waited;
-        of_files += if files.contains(&object) { waited } else { Ns::ZERO };
+        let of_file = object.is_some_and(|object| files.contains(&object));
+        of_files += if of_file { waited } else { Ns::ZERO };
     }
-    dropped.len() as u64 >= FREQUENT && of_files.share_of(all) > 0.5
+    dropped >= FREQUENT && of_files.share_of(all) > 0.5
 }
 
 fn frees_blocks(facts: &Facts<'_>, block: &Block) -> bool {

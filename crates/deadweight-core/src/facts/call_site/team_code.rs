@@ -3,8 +3,9 @@
 use super::{CallSite, image_path, is_own};
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
 
-/// Shared libraries whose own code only shares out work.
-const LIBRARIES: [&str; 4] = ["libgomp.so", "libomp.so", "libiomp5.so", "libtbb.so"];
+/// Shared libraries whose own code only shares out work: OpenMP's, and another one.
+const OPEN_MP: [&str; 3] = ["libgomp.so", "libomp.so", "libiomp5.so"];
+const TBB: &str = "libtbb.so";
 /// The same in libraries that are compiled into the program, by the beginning of a function's name.
 const FUNCTIONS: [&str; 6] = [
     "rayon::",
@@ -44,7 +45,8 @@ const GO: [&str; 18] = [
 fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) -> bool {
     let file = image_path(symbols, location).rsplit('/').next().unwrap_or_default();
     let function = symbols.name(frame.function).trim_start_matches('<');
-    LIBRARIES.iter().any(|name| file.starts_with(name))
+    OPEN_MP.iter().any(|name| file.starts_with(name))
+        || file.starts_with(TBB)
         || FUNCTIONS.iter().any(|name| function.starts_with(name))
 }
 
@@ -63,8 +65,7 @@ pub(crate) fn one_thread_by(symbols: &Symbols, site: CallSite) -> Option<&'stati
     site.frames(symbols).find_map(|(location, frame)| {
         let file = image_path(symbols, location).rsplit('/').next().unwrap_or_default();
         let function = symbols.name(frame.function).trim_start_matches('<');
-        let open_mp = ["libgomp.so", "libomp.so", "libiomp5.so"];
-        if open_mp.iter().any(|name| file.starts_with(name)) {
+        if OPEN_MP.iter().any(|name| file.starts_with(name)) {
             return Some("OMP_THREAD_LIMIT");
         }
         function.starts_with("rayon_core::").then_some("RAYON_NUM_THREADS")

@@ -3,10 +3,10 @@
 //! They are no advice: with fewer collections a program needs more memory.
 
 use crate::account::AccountId;
+use crate::facts::call_site::heaviest;
 use crate::facts::call_site::team_code::one_thread_by;
-use crate::facts::call_site::{Weights, add, heaviest};
 use crate::facts::processes::ProcessId;
-use crate::inspect::Inspection;
+use crate::inspect::{Inspection, Sum};
 use deadweight_report::report::{Change, HALF_OF_MEMORY, Removal};
 
 /// Go's collector runs a quarter as often, or when memory gets short. Without collections no memory is reused, and the
@@ -35,11 +35,8 @@ pub(super) fn collections(found: &Inspection<'_, '_>, process: ProcessId) -> Vec
 /// One thread does all work of a team.
 pub(super) fn one_thread(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Removal> {
     let account = AccountId::of_class("parallel-overhead");
-    let mut samples = Weights::new();
-    for entry in found.wall.of_process(account, process) {
-        add(&mut samples, &entry.samples);
-    }
-    let variable = one_thread_by(found.facts.symbols(), heaviest(&samples));
+    let places = Sum::of(found.wall.of_process(account, process)).places;
+    let variable = one_thread_by(found.facts.symbols(), heaviest(&places));
     variable
         .map(|name| removal(&format!("the other threads ({name}=1)"), &[(name, "1")]))
         .into_iter()
