@@ -2,7 +2,7 @@
 //! threads worked in the same function at once, one of them still does, while the others wait for it and a CPU is free.
 
 use super::free_cpu::free;
-use super::{Divided, LARGE, by_samples};
+use super::{Divided, LARGE, by_samples, is_seen};
 use crate::cost::Inspection;
 use crate::facts::Facts;
 use crate::facts::call_site::CallSite;
@@ -371,7 +371,7 @@ fn team(
     let waits = facts.locks.waits.iter().filter(|wait| wait.process == process);
     let locks: Ns = waits.map(|wait| wait.end - wait.start).sum();
     let least = if walk.slept { LARGE } else { SEEN_SHARE };
-    if walk.saved.share_of(found.wall.net()) < least || locks.share_of(walk.saved) > LOCKS {
+    if !is_seen(found, walk.saved, least) || locks.share_of(walk.saved) > LOCKS {
         return None;
     }
     let longest = walk.worked.values().max().copied()?;
