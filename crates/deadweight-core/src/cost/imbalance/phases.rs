@@ -332,10 +332,14 @@ impl<'f> Walk<'f> {
         let begun = self.begun.take().unwrap_or(at);
         let length = at - begun;
         if let Some(last) = self.last.take() {
-            // What other programs took from it, it has to do later, alone.
-            let foreign = CpuHolder::is_foreign;
-            let kept = kept_from_cpu(timeline, subject, last, (begun, at), foreign);
-            self.alone -= kept.min(self.alone);
+            // What other programs took from it, and not from the others, it has to do later, alone.
+            let kept =
+                |id| kept_from_cpu(timeline, subject, id, (begun, at), CpuHolder::is_foreign);
+            let others = self.workers.iter().filter(|id| **id != last);
+            let (sum, count) =
+                others.fold((Ns::ZERO, 0), |(sum, count), id| (sum + kept(*id), count + 1));
+            let more = kept(last).0.saturating_sub(sum.0 / count.max(1));
+            self.alone -= Ns(more).min(self.alone);
         }
         let cpus =
             usize::from(self.found.facts.trace.meta.cpus).clamp(1, self.workers.len().max(1));
