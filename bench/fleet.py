@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the fleet: 1 000 recordings on a real S3 server into tables, by one worker and by two.
 
-    PYTHONPATH=python DEADWEIGHT=target/release/deadweight bench/fleet.py [--traces 1000] [--keep FOLDER]
+    PYTHONPATH=python DEADWEIGHT=target/release/deadweight bench/fleet.py [--traces 1000] [--keep FOLDER] [--commands FILE]
 
 Checks that the tables hold what single reports say, and that the queries answer as plain Python does; with --clickhouse (and
 the package chdb) ClickHouse too. Writes tables for bench/FLEET.md. As root, on a quiet machine.
@@ -149,11 +149,13 @@ def main():
     ask.add_argument(
         "--keep", type=Path, help="make the recordings here, or use those that are here"
     )
+    ask.add_argument("--commands", type=Path, help="record these lines of shell, on all rungs in turn")
     ask.add_argument("--clickhouse", action="store_true")
     options = ask.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="deadweight-fleet-"))
     if not any(folder.rglob("*.dwt")):
-        corpus.make(folder, options.traces, 10, binary())
+        others = options.commands.read_text().splitlines() if options.commands else ()
+        corpus.make(folder, options.traces, 10, binary(), others=others)
     load = os.getloadavg()[0]
     single, (reports, damaged) = timed(lambda: corpus.reports(folder, binary()))
     size = sum(path.stat().st_size for path in folder.rglob("*.dwt"))

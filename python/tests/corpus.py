@@ -35,8 +35,11 @@ def commands(folder, number):
     ][number // len(RUNGS) % 4]
 
 
-def make(to, count, damaged, deadweight, workers=1):
-    """Record `count` runs below `to`, the first `damaged` of which are then damaged."""
+def make(to, count, damaged, deadweight, workers=1, others=()):
+    """Record `count` runs below `to`, the first `damaged` of which are then damaged.
+
+    `others` are shell commands, to be recorded instead of the small programs.
+    """
     folder = Path(tempfile.mkdtemp(prefix="deadweight-corpus-"))
     folder.chmod(0o777)
     try:
@@ -45,23 +48,28 @@ def make(to, count, damaged, deadweight, workers=1):
             words = ["cc", "-O1", "-g", "-o", folder / name, PROGRAMS / f"{name}.c"]
             subprocess.run(words, check=True)
         with ThreadPoolExecutor(workers) as pool:
-            list(pool.map(lambda number: _record(folder, Path(to), number), range(count)))
+            list(pool.map(lambda n: _record(folder, Path(to), n, others), range(count)))
     finally:
         shutil.rmtree(folder)
     _damage(sorted(Path(to).rglob("*.dwt"))[:: max(1, count // max(1, damaged))][:damaged])
 
 
-def _record(folder, to, number):
+def _record(folder, to, number, others):
     rung = RUNGS[number % len(RUNGS)]
     become = ["setpriv", "--reuid", USER, "--regid", USER, "--clear-groups"]
     before = {"root": [], "user": become, "stops": [*become, f"{folder}/refuse_perf", "EPERM"]}
-    command, given = commands(folder, number)
+    if others:
+        line = others[number // len(RUNGS) % len(others)]
+        command, given = ["/bin/sh", "-c", line], b""
+    else:
+        command, given = commands(folder, number)
     recording = folder / f"{number}.dwt"
     words = [*before[rung], f"{folder}/deadweight", "record", "-q", "-o", recording, "--", *command]
     env = {**os.environ, "XDG_CACHE_HOME": str(folder)}
     env.pop("HOME", None)
     done = subprocess.run(words, input=given, capture_output=True, cwd=folder, env=env)
-    assert done.returncode == 0 and recording.is_file(), done.stderr.decode()
+    good = others or done.returncode == 0
+    assert good and recording.is_file(), done.stderr.decode()
     team, commit = TEAMS[number % 5 % 3], COMMITS[number // 3 % 3]
     place = to / f"team={team}" / f"commit={commit}" / f"{number:05}.dwt"
     place.parent.mkdir(parents=True, exist_ok=True)
