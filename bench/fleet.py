@@ -149,7 +149,9 @@ def main():
     ask.add_argument(
         "--keep", type=Path, help="make the recordings here, or use those that are here"
     )
-    ask.add_argument("--commands", type=Path, help="record these lines of shell, on all rungs in turn")
+    ask.add_argument(
+        "--commands", type=Path, help="record these lines of shell, on all rungs in turn"
+    )
     ask.add_argument("--clickhouse", action="store_true")
     options = ask.parse_args()
     folder = options.keep or Path(tempfile.mkdtemp(prefix="deadweight-fleet-"))

@@ -5,7 +5,6 @@ import subprocess
 import sys
 import time
 
-
 # Of moto's services only S3: looking for the right one takes as long as the answer.
 SERVE = """
 import sys

@@ -112,7 +112,7 @@ fn the_list_of_a_program_in_a_container_is_found_there() {
     // The program itself may lie below the /tmp that is hidden.
     let line = format!(
         "exec 3< {} && mount -t tmpfs none /tmp && cat <&3 > /tmp/made_code && \
-         chmod +x /tmp/made_code && exec /tmp/made_code spin 3<&-",
+         chmod +x /tmp/made_code && exec /tmp/made_code spin longer 3<&-",
         program.display()
     );
     listed(made.argument(Path::new(&line))).check();
