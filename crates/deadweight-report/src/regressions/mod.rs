@@ -145,6 +145,9 @@ pub struct Judgement {
     pub comparison: Comparison,
     /// Whether a second measurement was made.
     pub confirmed: bool,
+    /// Benchmarks that the base printed results of, and the head none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub missing: Vec<String>,
     /// What the reader must know, in sentences.
     pub notes: Vec<String>,
 }
@@ -172,6 +175,7 @@ pub fn judge(case: &Case<'_>, measured: &Measurement) -> Judgement {
         workload: case.workload.to_owned(),
         precision: times::precision(&changes),
         layout: case.layout,
+        missing: times::missing(measured),
         notes: comparison.unlike.clone(),
         comparison,
         changes,
@@ -185,6 +189,12 @@ impl Judgement {
     #[must_use]
     pub fn is_suspect(&self) -> bool {
         self.changes.iter().any(Change::is_suspect)
+    }
+
+    /// Whether a time surely grew by its limit, if its interval is right, but no test of so few runs can show it.
+    #[must_use]
+    pub fn is_short_of_runs(&self) -> bool {
+        self.changes.iter().any(|change| change.state == State::Unchanged && change.is_beyond())
     }
 
     /// The same with what a second, independent measurement shows too: only that is red.
@@ -201,7 +211,8 @@ impl Judgement {
         let better = self.changes.iter().any(|change| change.state == State::Improved);
         self.state = if better && worst == State::Unchanged { State::Improved } else { worst };
         let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
-        if self.state <= State::Unchanged && self.precision > limit {
+        let unsure = self.precision > limit || !self.missing.is_empty();
+        if self.state <= State::Unchanged && (unsure || self.is_short_of_runs()) {
             self.state = State::Inconclusive;
         }
         let size = |change: &Change| change.growth.abs();
@@ -233,7 +244,7 @@ fn changes(case: &Case<'_>, measured: &Measurement, comparison: &Comparison) -> 
     // Only a time that surely fell by more than its limit is worth a count that grew.
     let surely = |change: &Change| change.interval[1] <= -change.limit;
     let faster = found.iter().any(|change| change.state == State::Improved && surely(change));
-    let slower = found.iter().any(|change| change.state.is_red());
+    let slower = found.iter().any(|change| change.state.is_red() || change.is_beyond());
     found.extend(counts::changes(&limits, measured, faster));
     found.extend(rows::changes(&limits, comparison, slower));
     for change in &mut found {
@@ -299,6 +310,12 @@ impl Change {
         let [low, high] = again.interval;
         let not_ruled_out = low <= 0.0 && again.growth > 0.0 && high >= self.limit;
         self.kind == Kind::Time && again.state == State::Unchanged && not_ruled_out
+    }
+
+    /// Whether all of a time's interval lies beyond the limit, in the first measurement.
+    fn is_beyond(&self) -> bool {
+        let [low, high] = self.interval;
+        self.kind == Kind::Time && self.why.is_empty() && high > low && low >= self.limit
     }
 
     /// Its name for people.

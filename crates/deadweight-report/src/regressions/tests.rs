@@ -221,3 +221,36 @@ fn benchmarks_are_judged_by_what_they_print() {
     let fixed = judged(&both, Some(&both));
     assert!(fixed.changes.iter().any(|c| c.name == "cpu" && c.state.is_red()), "{fixed:?}");
 }
+
+#[test]
+fn a_growth_that_so_few_runs_cannot_show_is_unsure() {
+    let few = |head: f64| {
+        let mut few = measured(head, &ROWS);
+        for side in [&mut few.base, &mut few.head] {
+            side.report.runs.clean.each_ns.truncate(3);
+            side.report.runs.clean.count = 3;
+            side.cpu.truncate(3);
+        }
+        judged(&few, None)
+    };
+    let slow = few(200.0);
+    assert!(slow.state == State::Inconclusive && slow.is_short_of_runs(), "{slow:?}");
+    let same = few(100.0);
+    assert!(!same.is_short_of_runs(), "{same:?}");
+}
+
+#[test]
+fn a_benchmark_that_the_head_does_not_print_is_not_better() {
+    let of =
+        |name: &str| Benchmark { name: name.into(), unit: "ns/op".into(), values: vec![400.0; 20] };
+    let mut less = measured(50.0, &ROWS);
+    less.base.benchmarks = vec![of("A"), of("B")];
+    less.head.benchmarks = vec![of("A")];
+    let unsure = judged(&less, None);
+    assert_eq!((unsure.state, &unsure.missing[..]), (State::Inconclusive, &["B".to_owned()][..]));
+    less.head.benchmarks.clear();
+    assert_eq!(judged(&less, None).state, State::Inconclusive, "a time that fell says nothing");
+    less.base.benchmarks.clear();
+    less.head.benchmarks = vec![of("A")];
+    assert!(judged(&less, None).missing.is_empty(), "a new one");
+}

@@ -88,6 +88,13 @@ fn benchmarks(measured: &Measurement, limit: f64) -> impl Iterator<Item = Change
     })
 }
 
+/// The benchmarks that only the base printed results of.
+pub(super) fn missing(measured: &Measurement) -> Vec<String> {
+    let head = |name: &str| measured.head.benchmarks.iter().any(|of| of.name == name);
+    let timed = measured.base.benchmarks.iter().filter(|of| of.unit == TIME_UNIT);
+    timed.filter(|of| !head(&of.name)).map(|of| of.name.clone()).collect()
+}
+
 fn change(
     name: &str,
     [base, head]: [f64; 2],

@@ -9,6 +9,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// Where runs read from.
 #[derive(Debug)]
@@ -31,6 +32,9 @@ pub enum Input {
     },
 }
 
+/// What came through the pipe that is our standard input: it can be read only once, and several series of runs may ask.
+static SPOOLED: OnceLock<(File, u64)> = OnceLock::new();
+
 /// The path that opens our standard input again.
 const OWN_STDIN: &str = "/proc/self/fd/0";
 
@@ -46,9 +50,15 @@ impl Input {
             return Ok(Self::Reopened { offset: ours.stream_position()? });
         }
         if kind.is_fifo() || kind.is_socket() {
-            let mut copy = unnamed(&std::env::temp_dir())?;
-            let bytes = io::copy(&mut ours, &mut copy)?;
-            return Ok(Self::Spooled { copy, bytes });
+            if SPOOLED.get().is_none() {
+                let mut copy = unnamed(&std::env::temp_dir())?;
+                let bytes = io::copy(&mut ours, &mut copy)?;
+                // Nobody else can have set it: standard input is read here only.
+                let _ = SPOOLED.set((copy, bytes));
+            }
+            if let Some((copy, bytes)) = SPOOLED.get() {
+                return Ok(Self::Spooled { copy: reopened(copy)?, bytes: *bytes });
+            }
         }
         Ok(Self::Inherited)
     }

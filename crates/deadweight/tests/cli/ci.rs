@@ -136,6 +136,30 @@ fn another_build_of_the_same_source_is_green_and_the_same_build_is_not_run() {
     }
 }
 
+/// What comes through a pipe is there for both measurements, and for each workload.
+#[test]
+fn piped_input_is_read_by_every_measurement() {
+    live!();
+    let bench = Bench::new();
+    bench.file("once", "#!/bin/sh\nwhile read n; do :; done\n");
+    bench.file("thrice", "#!/bin/sh\nwhile read n; do for i in 1 2 3 4 5 6; do :; done; done\n");
+    let rules = "base = \"sh once\"\nhead = \"sh thrice\"\n";
+    bench.file("deadweight.toml", format!("[workload.a]\n{rules}[workload.b]\n{rules}"));
+    let line = format!(
+        "seq 3000 | '{}' ci --budget 1s --export-json j.json >said",
+        env!("CARGO_BIN_EXE_deadweight")
+    );
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(line).current_dir(bench.path(".")).env_remove("GITHUB_ACTIONS");
+    let status = command.status().unwrap();
+    let text = std::fs::read_to_string(bench.path("said")).unwrap();
+    assert_eq!(status.code(), Some(1), "{text}");
+    for found in judgements(&bench.path("j.json")) {
+        assert_eq!(found["state"], "regressed", "{text}");
+        assert_eq!(found["confirmed"], true);
+    }
+}
+
 /// Two link orders by the parity of the seed, then the usual one: the base is as it was.
 #[test]
 fn link_orders_are_tried_and_the_last_one_is_the_usual() {
@@ -173,6 +197,8 @@ fn link_orders_are_tried_and_the_last_one_is_the_usual() {
 fn what_cannot_be_judged_is_an_error_that_says_what_to_do() {
     live!();
     let bench = Bench::new();
+    let nothing = ci(&bench, &["--base", "./nope", "--head", "./nope"]);
+    assert_eq!(nothing.code, 2, "{}{}", nothing.out, nothing.err);
     for (words, text) in [
         (vec![], "give --base COMMAND --head COMMAND, or workloads in deadweight.toml"),
         (vec!["--base", "true", "--head", "./no-such"], "no-such"),

@@ -13,8 +13,12 @@ use std::path::{Path, PathBuf};
 /// Files that are larger are taken to differ: reading them would take longer than measuring.
 const MOST: u64 = 1 << 30;
 
-/// Whether the words of both are the same, or name files with the same content. False where it is not certain.
+/// Whether the words of both are the same, or name files with the same content. False where it is not certain, and where
+/// the program cannot be run: then trying it says why.
 pub(super) fn is_same_program(base: &[OsString], head: &[OsString]) -> bool {
+    if !can_run(base) {
+        return false;
+    }
     let (base, head) = (words(base), words(head));
     base.len() == head.len() && base.iter().zip(&head).all(|(a, b)| is_same(a, b))
 }
@@ -31,6 +35,14 @@ fn words(argv: &[OsString]) -> Vec<OsString> {
         Ok(words) => words.into_iter().map(OsString::from).collect(),
         Err(_) => argv.to_vec(),
     }
+}
+
+/// Whether the program is a file that can be run.
+fn can_run(argv: &[OsString]) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    let program = argv.first().and_then(file);
+    let mode = program.and_then(|path| path.metadata().ok()).map(|meta| meta.permissions().mode());
+    mode.is_some_and(|mode| mode & 0o111 != 0)
 }
 
 fn is_same(a: &OsString, b: &OsString) -> bool {
@@ -79,6 +91,7 @@ fn build_id(content: &[u8]) -> Option<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
     #[test]
     fn files_are_compared_by_content_and_other_words_by_text() {
@@ -87,6 +100,7 @@ mod tests {
         let write = |name: &str, text: &str| {
             let path = dir.join(name);
             std::fs::write(&path, text).unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
             path.into_os_string()
         };
         let (a, b, c) = (write("a", "x"), write("b", "x"), write("c", "y"));
@@ -105,6 +119,8 @@ mod tests {
         };
         assert!(is_same_program(&line(&a, &c), &line(&b, &c)));
         assert!(!is_same_program(&line(&a, &b), &line(&a, &c)), "another input");
+        std::fs::set_permissions(&a, std::fs::Permissions::from_mode(0o644)).unwrap();
+        assert!(!same(&[&a], &[&a]) && !same(&[&OsString::from("./nope")], &[&"./nope".into()]));
         std::fs::remove_dir_all(&dir).unwrap();
     }
 }

@@ -132,6 +132,13 @@ pub fn sentence(judgement: &Judgement) -> String {
         (State::Accepted, Some(worst)) => {
             format!("{} grew by {}, {}", worst.label(), percent(worst.growth), worst.why)
         }
+        (State::Inconclusive, _) if !judgement.missing.is_empty() => format!(
+            "the head printed no result of {}: renamed, removed or broken?",
+            judgement.missing.join(", ")
+        ),
+        (State::Inconclusive, _) if judgement.is_short_of_runs() => {
+            "the time seems to have grown, but so few runs cannot show it: give -r 8 or more, or no -r".into()
+        }
         (State::Inconclusive, _) => format!(
             "the times vary too much: {known} only{layout}; give a longer --budget, or a quieter machine"
         ),
