@@ -5,6 +5,7 @@
 //!   ignored would be worse than none.
 //! - Must not know: what was measured.
 
+use super::counts::COUNTS;
 use super::{Change, Kind, State};
 use crate::account::AccountId;
 use crate::wording::nearest;
@@ -221,7 +222,22 @@ fn given(table: &Table, place: &str, others: &[&str]) -> Read<Given> {
             .map_or("deadweight explain lists them".into(), |row| format!("did you mean `{row}`?"));
         return wrong(format!("{place}: no row is called `{unknown}`; {meant}"));
     }
-    Ok(Given { time, cpu, rows, counts: limits(table, "counts", place)? })
+    let counts = limits(table, "counts", place)?;
+    if let Some(unknown) = counts.keys().find(|name| !is_count(name)) {
+        let meant = nearest(unknown, COUNTS.into_iter().chain(["all"]));
+        let meant = meant.map_or_else(
+            || format!("there are {} and all", COUNTS.join(", ")),
+            |name| format!("did you mean `{name}`?"),
+        );
+        return wrong(format!("{place}: no count is called `{unknown}`; {meant}"));
+    }
+    Ok(Given { time, cpu, rows, counts })
+}
+
+/// Whether a count may be called so: one that deadweight counts, all of them, or one of a benchmark, which has its unit
+/// (`Parse misses/op`).
+fn is_count(name: &str) -> bool {
+    name == "all" || COUNTS.contains(&name) || name.contains(['/', ' '])
 }
 
 fn limits(table: &Table, key: &str, place: &str) -> Read<BTreeMap<String, Option<f64>>> {
@@ -335,6 +351,8 @@ mod tests {
             ("[limits]\ntime = 2", "must be a text such as \"2 %\""),
             ("[limits]\ntime = 'off'", "cannot be off"),
             ("[limits.rows]\nallocations = '1 %'", "did you mean `allocation`?"),
+            ("[limits.counts]\ncall = '1 %'", "did you mean `calls`?"),
+            ("[limits.counts]\nbogus = '1 %'", "no count is called `bogus`; there are calls,"),
             ("[[accepted]]\nrow = 'gc'\nreason = 'r'", "needs `until`"),
             ("[[accepted]]\nreason = 'r'\nuntil = 2026-12-31", "must say what grows"),
             ("[[accepted]]\nrow = 'gc'\nuntil = 2026-12-31", "needs `reason`"),

@@ -43,7 +43,8 @@ pub struct Ci {
     /// Warm-up runs of each, which are not counted.
     #[arg(short, long, value_name = "N", default_value_t = 1)]
     pub warmup: u32,
-    /// About how long the measurement of a workload may take. What is suspect is measured again, for as long.
+    /// About how long the measurement of a workload may take. What is suspect is measured again, for as long. Ten
+    /// runs of each are made in any case.
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub budget: Stay,
     /// Continue when a command fails: with any exit code, or with one of these (`-i=1,2`).

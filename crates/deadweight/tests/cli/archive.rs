@@ -63,6 +63,19 @@ fn a_report_is_added_once_and_shown_as_it_was() {
 }
 
 #[test]
+fn a_damaged_file_does_not_keep_out_the_others() {
+    let bench = Bench::new();
+    let text = fs::read_to_string(REPORT).unwrap();
+    bench.file("cut.json", &text[..text.len() / 2]);
+    bench.file("other.json", text.replace("\"evm\"", "\"evm2\""));
+    let added = run(&bench, &["archive", "add", REPORT, "cut.json", "nowhere.json", "other.json"]);
+    assert_eq!(added.code, 2, "{}", added.err);
+    assert!(added.out.contains("added 2 runs"), "{}{}", added.out, added.err);
+    assert!(added.err.contains("cut.json") && added.err.contains("nowhere.json"), "{}", added.err);
+    assert_eq!(listed(&bench).len(), 2);
+}
+
+#[test]
 fn archives_move_by_export_and_lose_old_runs_by_pruning() {
     let bench = Bench::new();
     for commit in ["a1", "b2", "c3"] {

@@ -35,20 +35,20 @@ pub(super) fn add(options: &ArchiveAdd) -> Result<(), Failure> {
     let mut archive = place::open(&options.place)?;
     let here = origin::here(options.commit.as_deref());
     let mut tally = Tally::default();
+    let mut outcome = Ok(());
     for path in &options.files {
-        if path == Path::new("-") {
-            let input = BufReader::new(std::io::stdin());
-            add_export(input, Path::new("standard input"), &mut archive, &mut tally)?;
+        let Err(failure) = add_file(path, &here, options, &mut archive, &mut tally) else {
             continue;
+        };
+        let of_archive = matches!(failure, Failure::Archive(_));
+        // The other files are whole: the first failure is the outcome, later ones are said here.
+        match outcome {
+            Ok(()) => outcome = Err(failure),
+            Err(_) => say(&format!("deadweight: {failure}")),
         }
-        if is_export(path)? {
-            let file = File::open(path);
-            let file = file.map_err(|source| Failure::Read { path: path.clone(), source })?;
-            add_export(BufReader::new(file), path, &mut archive, &mut tally)?;
-            continue;
+        if of_archive {
+            break;
         }
-        let kept = read(path, &of_file(path, &here, options), options)?;
-        store(&mut archive, &kept, &mut tally)?;
     }
     if !options.quiet {
         let known = match tally.known {
@@ -59,7 +59,27 @@ pub(super) fn add(options: &ArchiveAdd) -> Result<(), Failure> {
         let text = format!("added {} {runs} to {}{known}\n", tally.new, archive.address());
         super::super::print("the outcome", &text)?;
     }
-    Ok(())
+    outcome
+}
+
+/// Adds the runs of a file; of `-` those of the export on standard input.
+fn add_file(
+    path: &Path,
+    here: &Origin,
+    options: &ArchiveAdd,
+    archive: &mut Archive,
+    tally: &mut Tally,
+) -> Result<(), Failure> {
+    if path == Path::new("-") {
+        let input = BufReader::new(std::io::stdin());
+        return add_export(input, Path::new("standard input"), archive, tally);
+    }
+    if is_export(path)? {
+        let failed = |source| Failure::Read { path: path.to_owned(), source };
+        return add_export(BufReader::new(File::open(path).map_err(failed)?), path, archive, tally);
+    }
+    let kept = read(path, &of_file(path, here, options), options)?;
+    store(archive, &kept, tally)
 }
 
 fn store(archive: &mut Archive, kept: &[Kept], tally: &mut Tally) -> Result<(), Failure> {
