@@ -62,8 +62,12 @@ pub(super) fn changes(limits: &Limits, measured: &Measurement, faster: bool) -> 
         let [base, head] = [&measured.base, &measured.head].map(|side| allocated(side, which));
         if let (Some(base), Some(head)) = (base, head) {
             let change = change(name, ALLOCATION_ROW, limits, &Both { base, head }, faster);
-            let sites = || grown_sites(measured, which);
-            found.extend(change.map(|change| Change { sites: sites(), ..change }));
+            // Where the number is the same, a line that was only renamed or moved is none that allocates more.
+            let sites = |change: &Change| match change.growth > 0.0 && change.state.is_growth() {
+                true => grown_sites(measured, which),
+                false => Vec::new(),
+            };
+            found.extend(change.map(|change| Change { sites: sites(&change), ..change }));
         }
     }
     found.extend(per_operation(limits, measured, faster));

@@ -78,6 +78,11 @@ pub enum State {
 }
 
 impl State {
+    /// Whether something grew by more than its limit.
+    fn is_growth(self) -> bool {
+        self >= Self::Moved
+    }
+
     /// Whether the gate is closed.
     #[must_use]
     pub fn is_red(self) -> bool {

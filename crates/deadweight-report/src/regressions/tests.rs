@@ -129,6 +129,11 @@ fn one_more_of_a_steady_count_is_red_and_of_a_varying_one_is_not() {
         ("allocations", "allocation", State::Regressed)
     );
     assert_eq!((change.sites[0].line, change.sites[0].count), (4, 10));
+    let mut renamed = more.clone();
+    renamed.head.allocations = renamed.base.allocations.clone();
+    let renamed = judged(&renamed, None);
+    let same = renamed.changes.iter().find(|change| change.name == "allocations").unwrap();
+    assert!(same.sites.is_empty(), "as many as before: {same:?}");
     let mut varies = more.clone();
     varies.base.allocations = vec![[480, 61_000], [520, 66_000]];
     assert_eq!(judged(&varies, None).state, State::Unchanged);

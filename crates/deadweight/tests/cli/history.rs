@@ -256,6 +256,23 @@ fn mistakes_are_one_sentence_with_what_to_do() {
 }
 
 #[test]
+fn a_benchmark_of_a_file_has_no_command_to_bisect_with() {
+    let bench = Bench::new();
+    let path = bench.path("go.db");
+    let mut archive = Archive::open(&format!("sqlite:{}", path.display())).unwrap();
+    let mut runs: Vec<Kept> =
+        slower(11, 40, 22).iter().enumerate().map(|(at, run)| kept(at, run)).collect();
+    runs.iter_mut().for_each(|run| run.tables.run.kind = "go".into());
+    archive.add_all(&runs).unwrap();
+    let said = history(&path, &["sort big.txt", "--bisect"]);
+    assert!(
+        said.code == 2 && said.err.contains("results (go), which has no command"),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn names_of_foreign_archives_do_not_reach_the_shell() {
     let bench = Bench::new();
     let path = archive(&bench, &slower(11, 40, 22));

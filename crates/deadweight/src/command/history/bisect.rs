@@ -35,8 +35,15 @@ pub(super) fn lines(
         ))
     })?;
     let filter = Filter { workload: Some(workload.clone()), last: Some(1), ..Filter::default() };
-    let command = archive.list(&filter)?.into_iter().next().map(|run| run.command);
-    let command = command.unwrap_or_default();
+    let run = archive.list(&filter)?.into_iter().next();
+    if let Some(run) = run.iter().find(|run| OF_BENCHMARKS.contains(&run.kind.as_str())) {
+        return Err(Failure::Unknown(format!(
+            "the change in `{workload}` cannot be bisected by deadweight: it is a benchmark in a file of results ({}), which \
+             has no command; keep runs of its command: deadweight --keep -- COMMAND",
+            run.kind
+        )));
+    }
+    let command = run.map(|run| run.command).unwrap_or_default();
     let words = shell_words::split(&command).unwrap_or_else(|_| vec![command]);
     let commits = between(good, bad)?;
     // Of another repository nothing is to be concluded.
@@ -54,6 +61,9 @@ pub(super) fn lines(
     };
     Ok(bisection::render(history, change, &found))
 }
+
+/// Kinds of files whose results have the name of a benchmark, and no command.
+const OF_BENCHMARKS: [&str; 3] = ["go", "google-benchmark", "criterion"];
 
 /// The change to bisect.
 fn chosen<'h>(history: &'h History, at: Option<&str>) -> Result<&'h Change, Failure> {

@@ -177,8 +177,11 @@ fn by(change: &Change) -> String {
     }
 }
 
-/// `+5.3 %`, `× 12`.
+/// `+5.3 %`, `× 12`, `from 0`.
 pub(super) fn grown(change: &Change) -> String {
+    if change.kind == Kind::Count && change.base <= 0.0 && change.head > 0.0 {
+        return "from 0".into();
+    }
     if change.growth >= TIMES {
         return format!("× {}", quantity::count(whole(change.growth + 1.0)));
     }
