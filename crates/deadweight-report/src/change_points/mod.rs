@@ -14,6 +14,7 @@
 mod disturbances;
 mod divisive;
 pub mod events;
+mod islands;
 mod merging;
 pub mod parts;
 mod refined;

@@ -1,10 +1,11 @@
-//! Change points of few and noisy values: Otava's, with four steps around it.
+//! Change points of few and noisy values: Otava's, with five steps around it.
 //!
 //! 1. Disturbed values are left out (`disturbances`): one of them would hide a change from the t test, or be one.
 //! 2. Each split is moved to where it explains most of the squares between its neighbours. Otava's is sometimes
 //!    one beside.
 //! 3. The t test divides by n - 1, and a level has at least three values.
-//! 4. Each point has a span: the places where the change may also be.
+//! 4. A level that returned after a few values is looked for by both of its edges at once (`islands`).
+//! 5. Each point has a span: the places where the change may also be.
 //!
 //! The p value in windows is not [`Options::max_p`] but [`WINDOW_P`]: Otava does not look further in a window after the
 //! first split that is not significant there, and where changes are frequent, none is. A correction of the p values for
@@ -14,6 +15,7 @@
 //! Not for equality with Otava; see [`find`](super::find).
 
 use super::disturbances::{LASTING, undisturbed};
+use super::islands::island;
 use super::segment::Segment;
 use super::{ChangePoint, Options, is_finite, weak_points};
 use std::collections::BTreeSet;
@@ -38,10 +40,14 @@ pub fn find_refined(series: &[f64], options: &Options) -> Vec<ChangePoint> {
     let values: Vec<f64> = kept.iter().map(|i| series[*i]).collect();
     let mut levels =
         Levels::new(&values, weak_points(&values, options, WINDOW_P.max(options.max_p)));
+    levels.settle(options);
     for _ in 0..ROUNDS {
         let before = levels.splits.clone();
-        levels.move_splits();
-        levels.remove_weak(options);
+        levels.add_islands();
+        if levels.splits == before {
+            break;
+        }
+        levels.settle(options);
         if levels.splits == before {
             break;
         }
@@ -68,6 +74,31 @@ impl<'a> Levels<'a> {
     fn around(&self, number: usize) -> (usize, usize) {
         let start = number.checked_sub(1).map_or(0, |previous| self.splits[previous]);
         (start, self.splits.get(number + 1).copied().unwrap_or(self.values.len()))
+    }
+
+    /// Moves splits and removes weak ones until nothing changes.
+    fn settle(&mut self, options: &Options) {
+        for _ in 0..ROUNDS {
+            let before = self.splits.clone();
+            self.move_splits();
+            self.remove_weak(options);
+            if self.splits == before {
+                break;
+            }
+        }
+    }
+
+    /// Adds the edges of a short level inside each level, if there is one.
+    fn add_islands(&mut self) {
+        let edges = (0..self.segments.len()).filter_map(|number| {
+            let start = number.checked_sub(1).map_or(0, |previous| self.splits[previous]);
+            let end = self.splits.get(number).copied().unwrap_or(self.values.len());
+            island(&self.values[start..end]).map(|edges| edges.map(|edge| start + edge))
+        });
+        let edges: Vec<usize> = edges.flatten().collect();
+        self.splits.extend(edges);
+        self.splits.sort_unstable();
+        self.segments = segments(self.values, &self.splits);
     }
 
     /// Moves each split to the best place between its neighbours, and drops it if there is none.
@@ -302,6 +333,17 @@ mod tests {
         assert!(indices(&series).is_empty());
         series.push(105.8);
         assert_eq!(indices(&series), [20]);
+    }
+
+    #[test]
+    fn a_level_that_returned_is_two_changes() {
+        for (before, during, after) in [(4, 4, 4), (6, 4, 6), (6, 6, 6), (14, 3, 20)] {
+            let level = |i: i32| if (before..before + during).contains(&i) { 200.0 } else { 100.0 };
+            let all = 0..before + during + after;
+            let series: Vec<f64> = all.map(|i| level(i) + f64::from(i * 3 % 7) * 0.4).collect();
+            let expected = [before, before + during].map(|at| usize::try_from(at).unwrap());
+            assert_eq!(indices(&series), expected);
+        }
     }
 
     #[test]
