@@ -18,18 +18,6 @@ const JUDGED: [(&str, &str); 7] = [
     ("threads", "system-calls"),
     ("execs", "start-up"),
 ];
-/// The names of all counts but those that benchmarks print.
-pub(super) const COUNTS: [&str; 9] = [
-    "calls",
-    "bytes-read",
-    "bytes-written",
-    "page-faults",
-    "processes",
-    "threads",
-    "execs",
-    "allocations",
-    "allocated-bytes",
-];
 /// The number of allocations, and their bytes.
 pub(super) const ALLOCATIONS: [&str; 2] = ["allocations", "allocated-bytes"];
 const ALLOCATION_ROW: &str = "allocation";
