@@ -34,6 +34,15 @@ impl Sqlite {
             if !path.exists() {
                 return Err(ArchiveError::missing(&path.display().to_string()));
             }
+            if let Err(error) = fs::File::open(path) {
+                let what = format!("{OPENING} the archive {}", path.display());
+                return Err(ArchiveError::new(
+                    ErrorKind::Denied,
+                    what,
+                    error.to_string(),
+                    ELSEWHERE,
+                ));
+            }
             let connection = readable(path).map_err(|error| failure(path, OPENING, &error))?;
             return Ok(opened(connection));
         }
@@ -82,8 +91,8 @@ fn create(path: &Path) -> Result<(), ArchiveError> {
 
 const ELSEWHERE: &str = "name another place with --archive or in DEADWEIGHT_ARCHIVE";
 
-/// A connection that reads, and writes where it may. In a folder that cannot be written there is no place for the log
-/// that coordinates writers: then nobody writes, and the file is read as it is.
+/// A connection that reads, and writes where it may. A file of another user is read beside its writers, if those are
+/// there. Else there is no log that coordinates writers and no place for one, and the file is read as it is.
 fn readable(path: &Path) -> Result<Connection, Error> {
     let prepare = |connection: Connection| {
         connection.busy_timeout(WAIT)?;
@@ -91,18 +100,26 @@ fn readable(path: &Path) -> Result<Connection, Error> {
         connection.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
         Ok(connection)
     };
+    let denied = |opened: &Result<Connection, Error>| {
+        let code = opened.as_ref().err().and_then(code);
+        matches!(
+            code,
+            Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly | ErrorCode::PermissionDenied)
+        )
+    };
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    match Connection::open_with_flags(path, flags).and_then(prepare) {
-        Err(error) if code(&error) == Some(ErrorCode::CannotOpen) => {
-            let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-                | OpenFlags::SQLITE_OPEN_NO_MUTEX
-                | OpenFlags::SQLITE_OPEN_URI;
-            let escaped: String = path.to_string_lossy().chars().map(escape).collect();
-            let address = format!("file:{escaped}?immutable=1");
-            Connection::open_with_flags(address, flags).and_then(prepare)
-        }
-        opened => opened,
+    let opened = Connection::open_with_flags(path, flags).and_then(prepare);
+    if !denied(&opened) {
+        return opened;
     }
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let opened = Connection::open_with_flags(path, flags).and_then(prepare);
+    if !denied(&opened) {
+        return opened;
+    }
+    let escaped: String = path.to_string_lossy().chars().map(escape).collect();
+    let address = format!("file:{escaped}?immutable=1");
+    Connection::open_with_flags(address, flags | OpenFlags::SQLITE_OPEN_URI).and_then(prepare)
 }
 
 fn escape(c: char) -> String {

@@ -5,7 +5,7 @@
 use crate::server::{PASSWORD, Server, shared};
 use crate::support::{Bench, Said, deadweight, live, mode, said};
 use std::fs;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -60,6 +60,32 @@ fn a_report_is_added_once_and_shown_as_it_was() {
     let list = done(&bench, &["archive", "list"]);
     assert!(list.contains("2.02 ms") && list.contains("evm"), "{list}");
     assert!(done(&bench, &["archive", "check"]).contains("nothing is wrong"));
+}
+
+#[test]
+fn an_archive_of_another_user_is_read_and_one_that_is_closed_says_so() {
+    live!();
+    let bench = Bench::new();
+    done(&bench, &["archive", "add", REPORT]);
+    // Where the build is may be closed to others.
+    fs::copy(env!("CARGO_BIN_EXE_deadweight"), bench.path("copy")).unwrap();
+    let open = |name: &str, mode| {
+        fs::set_permissions(bench.path(name), fs::Permissions::from_mode(mode)).unwrap();
+    };
+    open(".", 0o755);
+    open("copy", 0o755);
+    let list = || {
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(bench.path("copy"));
+        command.args(["archive", "list", "--archive"]).arg(bench.path("kept.db"));
+        said(&command.current_dir("/").env("HOME", "/").output().unwrap())
+    };
+    open("kept.db", 0o644);
+    let read = list();
+    assert!(read.code == 0 && read.out.contains("evm"), "{}{}", read.out, read.err);
+    open("kept.db", 0o600);
+    let closed = list();
+    assert!(closed.code == 2 && closed.err.contains("Permission denied"), "{}", closed.err);
 }
 
 #[test]
