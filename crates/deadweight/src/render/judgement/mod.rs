@@ -56,11 +56,13 @@ pub(super) fn next(config: &str) -> String {
     format!("To accept it, say why and until when in {config}:")
 }
 
-/// The rule that would accept the worst change.
+/// The rules that would accept all that is worse.
 pub(super) fn acceptance(judgement: &Judgement) -> String {
-    let Some(change) = judgement.changes.iter().find(|change| change.state.is_red()) else {
-        return String::new();
-    };
+    let red = judgement.changes.iter().filter(|change| change.state.is_red());
+    red.map(|change| rule(judgement, change)).collect::<Vec<_>>().join("\n")
+}
+
+fn rule(judgement: &Judgement, change: &Change) -> String {
     let key = match change.kind {
         Kind::Time => "time",
         Kind::Count => "count",
@@ -76,7 +78,12 @@ pub(super) fn acceptance(judgement: &Judgement) -> String {
 
 /// As a text in TOML.
 fn escaped(text: &str) -> String {
-    text.replace('\\', "\\\\").replace('"', "\\\"")
+    let escape = |c: char| match c {
+        '\\' | '"' => format!("\\{c}"),
+        c if c.is_control() => format!("\\u{:04X}", u32::from(c)),
+        c => c.to_string(),
+    };
+    text.chars().map(escape).collect()
 }
 
 /// The state in a word.
