@@ -202,7 +202,8 @@ fn a_run_has_the_commit_that_is_checked_out() {
     let said = run(&bench, &["--keep", "--", "/bin/true", "x"]);
     assert!(said.err.contains("kept as") && said.err.contains("archive show"), "{}", said.err);
     done(&bench, &["--keep=named", "-q", "--commit", &commit[..7], "--", "true"]);
-    done(&bench, &["--keep=other", "-q", "--commit", "v1.2", "--", "true"]);
+    let other = run(&bench, &["--keep=other", "-q", "--commit", "v1.2", "--", "true"]);
+    assert!(other.code == 0 && other.err.contains("knows no commit `v1.2`"), "{}", other.err);
     let runs = listed(&bench);
     let of = |workload: &str| {
         let run = runs.iter().find(|run| run["workload"] == workload).unwrap();

@@ -1,6 +1,7 @@
 //! Where a run comes from: commit and branch of the current directory, as `git` or the CI says. Never fails: what is
 //! not known stays empty.
 
+use super::super::say;
 use deadweight_report::tables::Origin;
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
@@ -53,8 +54,13 @@ pub(super) fn seconds(moment: SystemTime) -> i64 {
 /// The commit that is named, in full if git knows it.
 fn named(commit: &str) -> Origin {
     let known = git(&["log", "-1", "--format=%H %ct", "--end-of-options", commit, "--"]);
-    let (commit, commit_time) =
-        known.as_deref().and_then(commit_and_time).unwrap_or_else(|| (commit.to_owned(), 0));
+    let known = known.as_deref().and_then(commit_and_time);
+    // Outside of a repository, and for a commit that a shallow clone has not, there is nothing to compare with.
+    let is_id = commit.len() >= 4 && commit.chars().all(|c| c.is_ascii_hexdigit());
+    if known.is_none() && !is_id && git(&["rev-parse", "--git-dir"]).is_some() {
+        say(&format!("deadweight: git knows no commit `{commit}` here; it is kept by this name"));
+    }
+    let (commit, commit_time) = known.unwrap_or_else(|| (commit.to_owned(), 0));
     Origin { commit, commit_time, ..Origin::default() }
 }
 
