@@ -15,6 +15,8 @@ use std::sync::Arc;
 pub struct Series {
     /// One for each run.
     pub points: Vec<Point>,
+    /// Runs that ended otherwise than most: they did other work, so their times say nothing of these.
+    pub ended_otherwise: usize,
 }
 
 /// A run.
@@ -69,24 +71,32 @@ impl Point {
 }
 
 impl Archive {
-    /// The runs of a workload, except those that failed; empty if there are none.
+    /// The runs of a workload that ended as most of its runs did, mostly with exit code 0; empty if there are none.
     ///
     /// # Errors
     /// If the archive cannot be read.
     pub fn series(&mut self, workload: &str) -> Result<Series, ArchiveError> {
         let shapes = self.shapes()?;
         let mut points = Vec::new();
+        let mut ends: BTreeMap<i64, usize> = BTreeMap::new();
         let sql = "SELECT run, \"commit\", commit_time, branch, dirty, time, kind, machine, method, clean_runs, \
-                   clean_ns, clean_low_ns, clean_high_ns, net_ns, shape, packed, clean_each_ns \
+                   clean_ns, clean_low_ns, clean_high_ns, net_ns, shape, packed, clean_each_ns, exit_code \
                    FROM runs WHERE workload = $1 AND error = ''";
         self.database.each(sql, &[workload.into()], &mut |row| {
-            points.push(point(row, &shapes));
+            let end = row[17].int();
+            *ends.entry(end).or_default() += 1;
+            points.push((end, point(row, &shapes)));
             Ok(())
         })?;
+        // Of as many, the lower code.
+        let usual = ends.iter().rev().max_by_key(|(_, runs)| **runs).map(|(end, _)| *end);
+        let ended_otherwise = points.iter().filter(|(end, _)| Some(*end) != usual).count();
+        let usual = points.into_iter().filter(|(end, _)| Some(*end) == usual);
+        let mut points: Vec<Point> = usual.map(|(_, point)| point).collect();
         // Faster than by the database, which would sort whole rows.
         points
             .sort_by(|a: &Point, b| (a.moment(), a.time, &a.id).cmp(&(b.moment(), b.time, &b.id)));
-        Ok(Series { points })
+        Ok(Series { points, ended_otherwise })
     }
 
     fn shapes(&mut self) -> Result<BTreeMap<String, Arc<Shape>>, ArchiveError> {

@@ -255,6 +255,28 @@ fn mistakes_are_one_sentence_with_what_to_do() {
     assert!(said.code == 2 && said.err.contains("2026-10-03"), "{}", said.err);
 }
 
+/// A run that failed early is no fast one.
+#[test]
+fn runs_that_ended_otherwise_than_most_are_left_out() {
+    let bench = Bench::new();
+    let path = bench.path("failed.db");
+    let mut archive = Archive::open(&format!("sqlite:{}", path.display())).unwrap();
+    let planted = slower(5, 20, 40);
+    let mut runs: Vec<Kept> = planted.iter().enumerate().map(|(at, run)| kept(at, run)).collect();
+    for (at, run) in runs.iter_mut().enumerate() {
+        // All of them end with 3, but for four that a signal ended.
+        run.tables.run.exit_code = if (12..16).contains(&at) { 130 } else { 3 };
+    }
+    archive.add_all(&runs).unwrap();
+    let said = history(&path, &["sort big.txt"]);
+    assert!(said.code == 0 && said.err.contains("4 runs left out"), "{}{}", said.out, said.err);
+    assert!(
+        said.out.contains(&name(11)[..10]) && !said.out.contains(&name(12)[..10]),
+        "{}",
+        said.out
+    );
+}
+
 #[test]
 fn a_benchmark_of_a_file_has_no_command_to_bisect_with() {
     let bench = Bench::new();

@@ -15,7 +15,7 @@ use crate::render::json;
 use deadweight_archive::{Archive, Point, Series};
 use deadweight_report::account::AccountId;
 use deadweight_report::history::{History, Run, Summary, history as of_runs};
-use deadweight_report::wording::nearest;
+use deadweight_report::wording::{nearest, things};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io;
@@ -32,6 +32,12 @@ pub(crate) fn history(options: &Options) -> Result<u8, Failure> {
     let mut series = archive.series(workload)?;
     if series.points.is_empty() {
         return Err(unknown(&mut archive, workload)?);
+    }
+    if series.ended_otherwise > 0 {
+        let runs = things(series.ended_otherwise as u64, "run");
+        super::say(&format!(
+            "deadweight: {runs} left out: they ended otherwise than most, with another exit code or by a signal"
+        ));
     }
     if let Some(branch) = &options.branch {
         series = of_branch(series, workload, branch)?;
