@@ -1,4 +1,4 @@
-// looks_again TIMES [notifies]: a worker finishes TIMES pieces of some 3 ms each, and says so in a variable that nobody is notified of.
+// looks_again TIMES [notifies]: a worker finishes TIMES pieces of some 4 ms each, and says so in a variable that nobody is notified of.
 // The main thread waits for a condition for up to 20 ms, and then looks again. With `notifies` the worker notifies it.
 #include <chrono>
 #include <condition_variable>
@@ -14,7 +14,7 @@ static long asked, done;
 static unsigned piece(unsigned seed)
 {
     volatile unsigned x = seed;
-    for (int i = 0; i < 1500000; i++)
+    for (int i = 0; i < 3000000; i++)
         x = x * 1664525u + 1013904223u;
     return x;
 }

@@ -31,18 +31,7 @@ impl Sqlite {
     pub(crate) fn open(path: &Path, existing: bool) -> Result<Self, ArchiveError> {
         let opened = |connection| Self { path: path.to_owned(), connection };
         if existing {
-            if !path.exists() {
-                return Err(ArchiveError::missing(&path.display().to_string()));
-            }
-            if let Err(error) = fs::File::open(path) {
-                let what = format!("{OPENING} the archive {}", path.display());
-                return Err(ArchiveError::new(
-                    ErrorKind::Denied,
-                    what,
-                    error.to_string(),
-                    ELSEWHERE,
-                ));
-            }
+            fs::File::open(path).map_err(|error| unreadable(path, &error))?;
             let connection = readable(path).map_err(|error| failure(path, OPENING, &error))?;
             return Ok(opened(connection));
         }
@@ -66,6 +55,15 @@ impl Sqlite {
 }
 
 const OPENING: &str = "cannot open";
+
+/// Why a file cannot be read.
+fn unreadable(path: &Path, error: &io::Error) -> ArchiveError {
+    if error.kind() == io::ErrorKind::NotFound {
+        return ArchiveError::missing(&path.display().to_string());
+    }
+    let what = format!("{OPENING} the archive {}", path.display());
+    ArchiveError::new(ErrorKind::Denied, what, error.to_string(), ELSEWHERE)
+}
 
 /// Creates an empty file, which SQLite takes for an empty database, and the folders to it.
 fn create(path: &Path) -> Result<(), ArchiveError> {

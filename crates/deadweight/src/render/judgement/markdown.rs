@@ -61,9 +61,12 @@ fn heading(judgements: &[&Judgement]) -> String {
                 many.len()
             ),
         },
-        State::Inconclusive => {
-            "🟡 No verdict: the times vary too much. Run it again on a quieter machine.".into()
-        }
+        State::Inconclusive => match of(State::Inconclusive).as_slice() {
+            [one] => format!("🟡 {}: no verdict: {}.", cell(&one.workload), cell(&sentence(one))),
+            many => {
+                format!("🟡 No verdict on {} workloads: below is why, and what to do.", many.len())
+            }
+        },
         State::Accepted => "🟢 Nothing got worse beyond what is accepted. Nothing to do.".into(),
         State::Moved => {
             "🟢 Work moved from one row to another; the time did not grow. Nothing to do.".into()

@@ -114,3 +114,23 @@ fn large_counts_are_whole_and_stay_in_their_column() {
     (change.base, change.head) = (1.5, 99.25);
     assert_eq!(values(change), "1.50 → 99.25");
 }
+
+#[test]
+fn a_heading_without_a_verdict_says_why() {
+    let unsure = |missing: &[&str]| Judgement {
+        workload: "parse".into(),
+        state: State::Inconclusive,
+        precision: 0.1,
+        missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+        ..Judgement::default()
+    };
+    let heading = |of: &Judgement| {
+        markdown::comment(&[of], "deadweight.toml")
+            .lines()
+            .find(|line| line.contains("no verdict"))
+            .unwrap_or_default()
+            .to_owned()
+    };
+    assert!(heading(&unsure(&["Join"])).contains("the head printed no result of Join"));
+    assert!(heading(&unsure(&[])).contains("the times vary too much"));
+}
