@@ -21,6 +21,9 @@ use serde::{Deserialize, Serialize};
 /// The version of [`Judgement`]'s JSON form.
 pub const SCHEMA: u32 = 1;
 
+/// Why a growth is unsure whose whole interval lies beyond the limit.
+const TOO_FEW: &str = "so few runs cannot show it";
+
 /// Both versions, measured once.
 #[derive(Clone, Debug, Default)]
 pub struct Measurement {
@@ -199,7 +202,7 @@ impl Judgement {
     /// Whether a time surely grew by its limit, if its interval is right, but no test of so few runs can show it.
     #[must_use]
     pub fn is_short_of_runs(&self) -> bool {
-        self.changes.iter().any(|change| change.state == State::Unchanged && change.is_beyond())
+        self.changes.iter().any(|change| change.why == TOO_FEW)
     }
 
     /// The same with what a second, independent measurement shows too: only that is red.
@@ -217,7 +220,7 @@ impl Judgement {
         self.state = if better && worst == State::Unchanged { State::Improved } else { worst };
         let limit = case.limits().time.max(case.layout.unwrap_or(0.0));
         let unsure = self.precision > limit || !self.missing.is_empty();
-        if self.state <= State::Unchanged && (unsure || self.is_short_of_runs()) {
+        if self.state <= State::Unchanged && unsure {
             self.state = State::Inconclusive;
         }
         let size = |change: &Change| change.growth.abs();
@@ -253,6 +256,9 @@ fn changes(case: &Case<'_>, measured: &Measurement, comparison: &Comparison) -> 
     found.extend(counts::changes(&limits, measured, faster));
     found.extend(rows::changes(&limits, comparison, slower));
     for change in &mut found {
+        if change.state == State::Unchanged && change.is_beyond() {
+            (change.state, change.why) = (State::Inconclusive, TOO_FEW.into());
+        }
         case.policy.accept(case.workload, case.today, change);
     }
     found
@@ -317,10 +323,10 @@ impl Change {
         self.kind == Kind::Time && again.state == State::Unchanged && not_ruled_out
     }
 
-    /// Whether all of a time's interval lies beyond the limit, in the first measurement.
+    /// Whether all of a time's interval lies beyond the limit.
     fn is_beyond(&self) -> bool {
         let [low, high] = self.interval;
-        self.kind == Kind::Time && self.why.is_empty() && high > low && low >= self.limit
+        self.kind == Kind::Time && high > low && low >= self.limit
     }
 
     /// Its name for people.
