@@ -15,10 +15,10 @@ pub(super) fn points<'r, 'a: 'r>(
     let mut runs: Vec<&Run<'a>> = runs.collect();
     runs.sort_by_key(|run| (run.commit, run.time));
     let of_one = |a: &&Run<'a>, b: &&Run<'a>| a.commit == b.commit && !a.commit.is_empty();
-    // Commits of one moment (a rebase makes many) in the order in which they were measured.
+    // Commits of one moment (a rebase makes many) in git's order, or in that in which they were measured.
     let mut commits: Vec<(i64, &[&Run<'a>])> =
         runs.chunk_by(of_one).map(|runs| (moment(runs), runs)).collect();
-    commits.sort_by_key(|(moment, runs)| (*moment, runs.first().map(|run| run.time)));
+    commits.sort_by_key(|(moment, runs)| (*moment, runs.first().map(|run| (run.place, run.time))));
     let mut accounts = Accounts::default();
     let mut points: Vec<Point> =
         commits.iter().map(|(_, runs)| point(runs, &mut accounts)).collect();

@@ -30,6 +30,8 @@ pub struct Run<'a> {
     pub commit: &'a str,
     /// When the commit was made, in seconds since 1970; 0 if unknown.
     pub commit_time: i64,
+    /// Its place among the commits that were made in the same second, from 1, parents first; 0 if unknown.
+    pub place: u32,
     /// The branch, or empty.
     pub branch: &'a str,
     /// Whether the source had changes that are in no commit.
@@ -69,7 +71,8 @@ pub struct History {
     /// The rows of the ledger that occur, the largest of the newest commit first.
     pub rows: Vec<Row>,
     /// A point for each commit, oldest first: by the times of commits where they are known, else by the times of
-    /// measuring.
+    /// measuring. Commits of one
+    /// second are in git's order where that is known, else in the order of measuring.
     pub points: Vec<Point>,
     /// Where a series begins because the method changed: its points cannot be compared with earlier ones.
     pub new_series: Vec<NewSeries>,

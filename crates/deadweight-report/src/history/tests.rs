@@ -91,6 +91,12 @@ fn commits_are_in_order_of_their_times_and_unknown_ones_where_they_were_measured
     let found = history("w", &runs, 1).unwrap();
     assert_eq!(commits(&found), ["a", "", "", "b", "c"]);
     assert_eq!((found.points[0].runs, found.points[0].moment), (2, 10));
+    // Of one second: as git has them, and without git as they were measured.
+    let of = |commit, place, time| Run { place, time, ..run(commit, 50, 100) };
+    let found = history("w", &[of("x", 2, 60), of("y", 1, 70), of("z", 3, 50)], 1).unwrap();
+    assert_eq!(commits(&found), ["y", "x", "z"]);
+    let found = history("w", &[of("x", 0, 60), of("y", 0, 70), of("z", 0, 50)], 1).unwrap();
+    assert_eq!(commits(&found), ["z", "x", "y"]);
 }
 
 #[test]

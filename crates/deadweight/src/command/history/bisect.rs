@@ -98,7 +98,14 @@ fn between(good: &str, bad: &str) -> Result<Option<u64>, Failure> {
         // Another repository, or a clone without its past.
         return Ok(None);
     }
-    if git(&["merge-base", "--is-ancestor", good, bad]).is_none() {
+    let is_before = |a, b| git(&["merge-base", "--is-ancestor", a, b]).is_some();
+    if is_before(bad, good) {
+        return Err(Failure::Unknown(format!(
+            "the change cannot be bisected: by the times of the commits {good} is before {bad}, and for git it is after it; \
+             keep runs of the commits between them"
+        )));
+    }
+    if !is_before(good, bad) {
         return Err(Failure::Unknown(format!(
             "the change cannot be bisected: {good} is no ancestor of {bad}, so the two runs are of different branches; \
              keep runs of one branch"

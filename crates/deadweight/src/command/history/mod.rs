@@ -3,6 +3,7 @@
 //! Reads the archive; what changed is found by `deadweight_report::history`, and laid out by `render::history`.
 
 mod bisect;
+mod order;
 
 use super::archive::{now, open_existing};
 use super::destination::Destination;
@@ -17,7 +18,7 @@ use deadweight_report::account::AccountId;
 use deadweight_report::history::{History, Run, Summary, history as of_runs};
 use deadweight_report::wording::{nearest, things};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::mem::ManuallyDrop;
 
@@ -120,13 +121,15 @@ fn of_machine(series: &Series, workload: &str, machine: usize) -> Result<History
 
 /// The runs of a series as what `deadweight_report` reads.
 fn runs(series: &Series) -> Vec<Run<'_>> {
-    series.points.iter().map(run).collect()
+    let places = order::places(series);
+    series.points.iter().map(|point| run(point, &places)).collect()
 }
 
-fn run(point: &Point) -> Run<'_> {
+fn run<'p>(point: &'p Point, places: &BTreeMap<String, u32>) -> Run<'p> {
     Run {
         commit: &point.commit,
         commit_time: point.commit_time,
+        place: places.get(&point.commit).copied().unwrap_or(0),
         branch: &point.branch,
         dirty: point.dirty,
         time: point.time,
