@@ -2,7 +2,7 @@
 
 use crate::archive::Archive;
 use crate::columns::PARTS;
-use crate::error::ArchiveError;
+use crate::error::{ArchiveError, ErrorKind};
 use crate::kept;
 use crate::read::unpacked;
 use crate::schema;
@@ -35,6 +35,15 @@ impl Archive {
             ..Checked::default()
         };
         checked.problems.extend(self.database.damage()?);
+        match self.contents(&mut checked) {
+            // The database's own check has named the place.
+            Err(error) if error.kind == ErrorKind::Damaged && !checked.problems.is_empty() => {}
+            read => read?,
+        }
+        Ok(checked)
+    }
+
+    fn contents(&mut self, checked: &mut Checked) -> Result<(), ArchiveError> {
         let parts = PARTS.iter().map(|table| table.name);
         for table in ["runs", "reports"].into_iter().chain(parts).chain(["traces"]) {
             let rows = self.database.number(&format!("SELECT count(*) FROM {table}"), &[])?;
@@ -42,8 +51,7 @@ impl Archive {
         }
         self.orphans(&mut checked.problems)?;
         self.reports(&mut checked.problems)?;
-        self.traces(&mut checked.problems)?;
-        Ok(checked)
+        self.traces(&mut checked.problems)
     }
 
     /// Rows whose other half is missing.

@@ -48,7 +48,7 @@ impl Kept {
                 ErrorKind::Damaged,
                 format!("the run {} cannot be exported", self.tables.run.run),
                 format!("its report is damaged ({error})"),
-                "examine the archive with: deadweight archive check",
+                "deadweight archive check names all that is damaged",
             )
         })
     }
@@ -84,23 +84,41 @@ impl Kept {
 }
 
 impl Archive {
-    /// Hands every run to `take`, oldest first; with its trace if `traces` is set.
+    /// Hands every run to `take`, oldest first; with its trace if `traces` is set. Returns what is damaged: such runs are
+    /// left out, and such traces.
     ///
     /// # Errors
     /// If the archive cannot be read, or as `take` fails.
     pub fn export<E: From<ArchiveError>>(
         &mut self,
         traces: bool,
-        mut take: impl FnMut(&Kept) -> Result<(), E>,
-    ) -> Result<(), E> {
+        mut take: impl FnMut(&str) -> Result<(), E>,
+    ) -> Result<Vec<ArchiveError>, E> {
+        let mut damaged = Vec::new();
         let rows = self.database.rows("SELECT run FROM runs ORDER BY time, run", &[])?;
         for row in rows {
-            let mut kept = self.get(row[0].text())?;
-            if traces {
-                kept.trace = self.trace(row[0].text())?;
+            let line = self.get(row[0].text()).and_then(|mut kept| {
+                if traces {
+                    kept.trace = whole(self.trace(row[0].text()), &mut damaged)?.flatten();
+                }
+                kept.to_line()
+            });
+            if let Some(line) = whole(line, &mut damaged)? {
+                take(&line)?;
             }
-            take(&kept)?;
         }
-        Ok(())
+        Ok(damaged)
     }
+}
+
+/// Puts a failure aside that concerns one run only.
+fn whole<T>(
+    read: Result<T, ArchiveError>,
+    damaged: &mut Vec<ArchiveError>,
+) -> Result<Option<T>, ArchiveError> {
+    match read {
+        Err(error) if error.kind == ErrorKind::Damaged => damaged.push(error),
+        read => return read.map(Some),
+    }
+    Ok(None)
 }

@@ -163,7 +163,7 @@ pub(crate) fn unpacked(packed: &[u8], what: &str) -> Result<Vec<u8>, ArchiveErro
             ErrorKind::Damaged,
             format!("{what} cannot be read"),
             format!("it is damaged ({error})"),
-            "examine the archive with: deadweight archive check",
+            "deadweight archive check names all that is damaged",
         )
     })
 }

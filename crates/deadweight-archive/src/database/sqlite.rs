@@ -165,7 +165,7 @@ fn failure(path: &Path, doing: &str, error: &Error) -> ArchiveError {
         Some(ErrorCode::NotADatabase) => (ErrorKind::Damaged, ELSEWHERE),
         Some(ErrorCode::DatabaseCorrupt) => (
             ErrorKind::Damaged,
-            "save what can be read with `deadweight archive export`, and add that to a new archive",
+            "save what can be read with `deadweight archive export -o FILE`, and add FILE to a new archive",
         ),
         _ => (ErrorKind::Database, "`deadweight archive check` examines it"),
     };
@@ -233,9 +233,19 @@ impl Database for Sqlite {
     }
 
     fn damage(&mut self) -> Result<Vec<String>, ArchiveError> {
-        let rows = (self as &mut dyn Database).rows("PRAGMA integrity_check(10)", &[])?;
-        let said = rows.iter().filter_map(|row| row.first()).map(|cell| cell.text().to_owned());
-        Ok(said.filter(|text| text != "ok").collect())
+        let mut said = Vec::new();
+        let checked = self.each("PRAGMA integrity_check(10)", &[], &mut |row| {
+            said.extend(row.first().map(|cell| cell.text().to_owned()).filter(|text| text != "ok"));
+            Ok(())
+        });
+        match checked {
+            // The check itself can fail on what it finds.
+            Err(error) if error.kind == ErrorKind::Damaged => {
+                said.push("SQLite's check ended early: a page of the file is malformed".into());
+            }
+            checked => checked?,
+        }
+        Ok(said)
     }
 
     fn shrink(&mut self) -> Result<(), ArchiveError> {

@@ -14,8 +14,9 @@ use super::page;
 use crate::cli::{Archive, ArchiveExport, ArchiveList, ArchivePrune, ArchiveShow, ArchiveVerb};
 use crate::failure::Failure;
 use crate::render::{archive as render, comparison, json, terminal};
-use deadweight_archive::{Filter, Kept, Policy};
+use deadweight_archive::{Filter, Policy};
 use deadweight_report::report::Report;
+use deadweight_report::wording::things;
 pub(crate) use keep::{Keeper, KeptTrace};
 pub(crate) use origin::{git, now};
 pub(crate) use place::open_existing;
@@ -92,7 +93,10 @@ fn show(options: &ArchiveShow) -> Result<(), Failure> {
     }
     let page = page::page(&io::stdout(), &options.style);
     let head = render::origin(&kept.tables.run, page);
-    let body = if report.ledger.is_empty() {
+    let ours = ["", origin::OURS].contains(&kept.tables.run.kind.as_str());
+    let body = if !ours {
+        render::figures(&kept.tables.counts, page)
+    } else if report.ledger.is_empty() {
         comparison::alone(&kept.tables.run.workload, &report, page, None)
     } else {
         let here = std::env::current_dir().unwrap_or_default();
@@ -117,11 +121,23 @@ fn export(options: &ArchiveExport) -> Result<(), Failure> {
     };
     let mut out = BufWriter::new(&mut out);
     let failed = |source| unwritten("the export", &to, source);
-    archive.export(options.traces, |kept: &Kept| {
-        let line = kept.to_line()?;
+    let mut written = 0;
+    let damaged = archive.export(options.traces, |line: &str| {
+        written += 1;
         writeln!(out, "{line}").map_err(failed)
     })?;
-    out.flush().map_err(failed)
+    out.flush().map_err(failed)?;
+    let mut texts: Vec<String> = damaged.iter().map(ToString::to_string).collect();
+    texts.dedup();
+    texts.iter().for_each(|text| super::say(&format!("deadweight: {text}")));
+    match damaged.len() as u64 {
+        0 => Ok(()),
+        parts => Err(Failure::Unknown(format!(
+            "{} of the archive could not be read; {} could, and the export has them",
+            things(parts, "damaged part"),
+            things(written, "run")
+        ))),
+    }
 }
 
 fn prune(options: &ArchivePrune) -> Result<(), Failure> {
