@@ -6,8 +6,18 @@ use crate::archive::Archive;
 use crate::database::{Row, Value};
 use crate::error::ArchiveError;
 use crate::packed::Shape;
+use crate::read::unpacked;
+use deadweight_report::stats::median::interval_of;
+use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+
+/// The kind of runs that were measured here.
+const OURS: &str = "deadweight";
+/// Times in ns below which a whole number says too little: 0.01 % of it is a nanosecond.
+const SHORT: f64 = 10_000.0;
+/// The units of a benchmark's times.
+const UNITS: [&str; 2] = ["sec/op", "sec"];
 
 /// A workload's runs, oldest first: in order of the times of their commits, or of when they were measured where that
 /// is not known.
@@ -40,13 +50,14 @@ pub struct Point {
     pub machine: String,
     /// The method of the ledger: only rows of the same can be compared.
     pub method: u32,
-    /// Its time: the median of clean runs, or the undisturbed time if there are none.
-    pub ns: u64,
+    /// Its time in ns: the median of clean runs, or the undisturbed time if there are none. Short ones of benchmarks have
+    /// decimals.
+    pub ns: f64,
     /// How many clean runs; 0 if `ns` is of a traced run.
     pub clean_runs: u32,
     /// The 95 % interval of the median; twice `ns` if there were no clean runs.
-    pub interval: (u64, u64),
-    /// The times of its clean runs, as a JSON list: only a reader that pools runs needs them.
+    pub interval: (f64, f64),
+    /// The times of its clean runs in ns, as a JSON list: only a reader that pools runs needs them.
     pub clean_each: String,
     shape: Arc<Shape>,
     values: Vec<u8>,
@@ -88,6 +99,7 @@ impl Archive {
             points.push((end, point(row, &shapes)));
             Ok(())
         })?;
+        self.refine(workload, &mut points)?;
         // Of as many, the lower code.
         let usual = ends.iter().rev().max_by_key(|(_, runs)| **runs).map(|(end, _)| *end);
         let ended_otherwise = points.iter().filter(|(end, _)| Some(*end) != usual).count();
@@ -99,11 +111,50 @@ impl Archive {
         Ok(Series { points, ended_otherwise })
     }
 
+    /// Gives short times of benchmarks their decimals, which are in the reports alone.
+    fn refine(&mut self, workload: &str, points: &mut [(i64, Point)]) -> Result<(), ArchiveError> {
+        let is_short =
+            |point: &Point| point.kind != OURS && point.clean_runs > 0 && point.ns < SHORT;
+        let short = points.iter_mut().map(|(_, point)| point).filter(|point| is_short(point));
+        let mut short: BTreeMap<String, &mut Point> =
+            short.map(|point| (point.id.clone(), point)).collect();
+        if short.is_empty() {
+            return Ok(());
+        }
+        let sql = "SELECT runs.run, json FROM runs JOIN reports ON reports.run = runs.run \
+                   WHERE workload = $1 AND kind <> $2 AND clean_ns < $3";
+        #[expect(clippy::cast_possible_truncation, reason = "a small constant")]
+        let limit = SHORT as i64;
+        self.database.each(sql, &[workload.into(), OURS.into(), limit.into()], &mut |row| {
+            // A damaged report leaves the time as it is: `check` finds it.
+            let figures = unpacked(row[1].bytes(), "").ok().and_then(|json| figures(&json));
+            if let (Some(point), Some(each)) = (short.get_mut(row[0].text()), figures) {
+                let [median, low, high] = interval_of(&each);
+                point.ns = median;
+                point.interval = (low, high);
+                point.clean_each = serde_json::to_string(&each).unwrap_or_default();
+            }
+            Ok(())
+        })
+    }
+
     fn shapes(&mut self) -> Result<BTreeMap<String, Arc<Shape>>, ArchiveError> {
         let rows = self.database.rows("SELECT shape, names FROM shapes", &[])?;
         let shape = |row: &Row| (row[0].text().to_owned(), Arc::new(Shape::read(row[1].text())));
         Ok(rows.iter().map(shape).collect())
     }
+}
+
+/// The times in ns that a benchmark's report has in full, if it has any.
+fn figures(report_json: &[u8]) -> Option<Vec<f64>> {
+    #[derive(Deserialize)]
+    struct Figures {
+        benchmark: BTreeMap<String, Vec<f64>>,
+    }
+    let mut figures: Figures = serde_json::from_slice(report_json).ok()?;
+    let mut seconds = UNITS.iter().find_map(|unit| figures.benchmark.remove(*unit))?;
+    seconds.iter_mut().for_each(|value| *value *= 1e9);
+    (!seconds.is_empty()).then_some(seconds)
 }
 
 /// The run of these values, in the order of the statement.
@@ -118,12 +169,12 @@ fn point(mut row: Row, shapes: &BTreeMap<String, Arc<Shape>>) -> Point {
         Value::Bytes(bytes) => bytes,
         _ => Vec::new(),
     };
-    let number = |at: usize| u64::try_from(row[at].int()).unwrap_or(0);
+    let whole = |at: usize| row[at].int().max(0) as f64;
     let small = |at: usize| u32::try_from(row[at].int()).unwrap_or(0);
     let clean_runs = small(9);
     let (ns, interval) = match clean_runs {
-        0 => (number(13), (number(13), number(13))),
-        _ => (number(10), (number(11), number(12))),
+        0 => (whole(13), (whole(13), whole(13))),
+        _ => (whole(10), (whole(11), whole(12))),
     };
     Point {
         id,

@@ -21,8 +21,8 @@ fn files_of_every_version_are_opened() {
         fs::copy(folder.join(format!("version-{version}.db")), place.file()).unwrap();
         let mut archive = Archive::open(&place.address).unwrap();
         let points = archive.series("w").unwrap().points;
-        let times: Vec<(i64, u64)> = points.iter().map(|point| (point.time, point.ns)).collect();
-        assert_eq!(times, [(1, 1_000_001), (2, 1_000_002)]);
+        let times: Vec<(i64, f64)> = points.iter().map(|point| (point.time, point.ns)).collect();
+        assert_eq!(times, [(1, 1_000_001.0), (2, 1_000_002.0)]);
         assert_eq!(points[0].rows().next(), Some(("net-work", 999_991)));
         let kept = archive.get(&points[0].id).unwrap();
         assert_eq!(kept.tables.findings.len(), 1);

@@ -4,8 +4,7 @@
 
 use super::{Dirty, Point, Run};
 use crate::account::OBSERVER;
-use crate::report::Interval;
-use crate::stats::median::summarise;
+use crate::stats::median::{interval_of, median_of};
 use std::collections::BTreeMap;
 
 /// The accounts that occur, and a point for each commit, oldest first. Its rows are in the order of the accounts.
@@ -46,7 +45,7 @@ fn point<'a>(runs: &[&Run<'a>], accounts: &mut Accounts<'a>) -> Point {
     let is_clean = counted.iter().any(|run| run.clean_runs > 0);
     let timed: Vec<&Run<'a>> =
         counted.iter().filter(|run| (run.clean_runs > 0) == is_clean).copied().collect();
-    let Interval { median, low, high } = pooled(&timed);
+    let [median, low, high] = pooled(&timed);
     let last = counted.last().or(runs.last());
     let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
     Point {
@@ -73,27 +72,25 @@ fn uncounted(run: &Run<'_>) -> Dirty {
 }
 
 /// The median of all times of these runs, with its interval.
-fn pooled(runs: &[&Run<'_>]) -> Interval {
+fn pooled(runs: &[&Run<'_>]) -> [f64; 3] {
     if let [run] = runs {
-        return Interval { median: run.ns, low: run.interval.0, high: run.interval.1 };
+        return [run.ns, run.interval.0, run.interval.1];
     }
     let each =
-        |run: &&Run<'_>| serde_json::from_str::<Vec<u64>>(run.clean_each).unwrap_or_default();
-    let lists: Vec<Vec<u64>> = runs.iter().map(each).collect();
+        |run: &&Run<'_>| serde_json::from_str::<Vec<f64>>(run.clean_each).unwrap_or_default();
+    let lists: Vec<Vec<f64>> = runs.iter().map(each).collect();
     if lists.iter().all(|list| !list.is_empty()) {
-        return summarise(&lists.concat()).interval;
+        return interval_of(&lists.concat());
     }
     // Reports of traced runs alone, and foreign ones, have a time and no list.
-    let median = summarise(&runs.iter().map(|run| run.ns).collect::<Vec<_>>()).interval.median;
-    Interval {
-        median,
-        low: runs.iter().map(|run| run.interval.0).min().unwrap_or(median),
-        high: runs.iter().map(|run| run.interval.1).max().unwrap_or(median),
-    }
+    let median = median_of(&runs.iter().map(|run| run.ns).collect::<Vec<_>>());
+    let low = runs.iter().map(|run| run.interval.0).reduce(f64::min);
+    let high = runs.iter().map(|run| run.interval.1).reduce(f64::max);
+    [median, low.unwrap_or(median), high.unwrap_or(median)]
 }
 
 /// The rows in parts of `ns`: the mean share of each in these runs. Tracing is no part of it. Empty if none has a ledger.
-fn rows<'a>(runs: &[&Run<'a>], ns: u64, accounts: &mut Accounts<'a>) -> Vec<u64> {
+fn rows<'a>(runs: &[&Run<'a>], ns: f64, accounts: &mut Accounts<'a>) -> Vec<u64> {
     let mut shares: Vec<f64> = Vec::new();
     let mut with_rows = 0.0;
     for run in runs {
@@ -111,7 +108,7 @@ fn rows<'a>(runs: &[&Run<'a>], ns: u64, accounts: &mut Accounts<'a>) -> Vec<u64>
     }
     let part = |share: &f64| {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to ns")]
-        let part = (share / with_rows * ns as f64).round() as u64;
+        let part = (share / with_rows * ns).round() as u64;
         part
     };
     shares.iter().map(part).collect()

@@ -19,7 +19,7 @@ pub(super) fn events(points: &[Point], rows: &[String], series: &[Series]) -> Ve
 }
 
 fn of_series(points: &[Point], rows: &[String], indices: &[usize]) -> Vec<Change> {
-    let values: Vec<f64> = indices.iter().map(|index| points[*index].ns as f64).collect();
+    let values: Vec<f64> = indices.iter().map(|index| points[*index].ns).collect();
     let total = find_refined(&values, &Options::refined());
     let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
     // Not every run has a ledger.

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The version of [`History`] as JSON.
-pub const SCHEMA: u32 = 1;
+pub const SCHEMA: u32 = 2;
 /// A change needs this many values before it, and as many after it.
 pub const LASTING: usize = 3;
 /// Changes are looked for in the last so many commits: ten a day for three years. So a history is shown at once, however
@@ -42,12 +42,12 @@ pub struct Run<'a> {
     pub machine: &'a str,
     /// The method of the ledger.
     pub method: u32,
-    /// Its time: the median of clean runs, or the undisturbed time of traced ones.
-    pub ns: u64,
+    /// Its time: the median of clean runs, or the undisturbed time of traced ones. A benchmark's may be less than 1.
+    pub ns: f64,
     /// How many clean runs; 0 if `ns` is of traced ones.
     pub clean_runs: u32,
     /// The 95 % interval of the median.
-    pub interval: (u64, u64),
+    pub interval: (f64, f64),
     /// The times of its clean runs in ns, as a JSON list. It is read only where several runs are pooled.
     pub clean_each: &'a str,
     /// The rows of its ledger: account and ns.
@@ -68,6 +68,8 @@ pub struct History {
     /// How many commits there are: `points` may have the last of them only, but changes were looked for in all, or in the
     /// last [`SEARCHED`].
     pub commits: usize,
+    /// How many commits the longest series has: changes are looked for within a series.
+    pub comparable: usize,
     /// The rows of the ledger that occur, the largest of the newest commit first.
     pub rows: Vec<Row>,
     /// A point for each commit, oldest first: by the times of commits where they are known, else by the times of
@@ -121,11 +123,11 @@ pub struct Point {
     /// How many runs without tracing these have; 0 if its time is that of traced runs.
     pub clean_runs: u32,
     /// Its time: the median of all runs without tracing.
-    pub ns: u64,
+    pub ns: f64,
     /// Lower end of the median's 95 % interval.
-    pub low_ns: u64,
+    pub low_ns: f64,
     /// Upper end.
-    pub high_ns: u64,
+    pub high_ns: f64,
     /// The time of each of the history's `rows`, in parts of `ns`; empty if the runs have no ledger.
     pub rows_ns: Vec<u64>,
     /// Runs of the same commit that do not count, because their source had changes that are in no commit.
@@ -135,16 +137,16 @@ pub struct Point {
 }
 
 /// A run of a changed source.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dirty {
     /// When it was measured.
     pub measured: i64,
     /// Its time.
-    pub ns: u64,
+    pub ns: f64,
     /// Lower end of its interval.
-    pub low_ns: u64,
+    pub low_ns: f64,
     /// Upper end.
-    pub high_ns: u64,
+    pub high_ns: f64,
     /// How many runs without tracing it has.
     pub clean_runs: u32,
 }
@@ -186,16 +188,18 @@ pub struct Summary {
     pub machines: usize,
     /// How many commits were measured.
     pub commits: usize,
+    /// How many of them the longest series has.
+    pub comparable: usize,
     /// The newest commit, or empty.
     pub commit: String,
     /// When it stands in the history.
     pub moment: i64,
     /// Its time.
-    pub ns: u64,
+    pub ns: f64,
     /// How many changes were found.
     pub events: usize,
     /// The time of each commit, oldest first.
-    pub each_ns: Vec<u64>,
+    pub each_ns: Vec<f64>,
 }
 
 /// The history of a workload on the machine with this number, from 1; None if it has no runs there.
@@ -206,6 +210,7 @@ pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<Histo
     let (accounts, mut points) = commits::points(runs.iter().filter(|run| run.machine == chosen));
     let rows = in_order(&accounts, &mut points);
     let series = series(&points);
+    let comparable = series.iter().map(|series| series.indices.len()).max().unwrap_or(0);
     let searched = last(&series, points.len().saturating_sub(SEARCHED));
     let (new_series, events) = (new_series(&series), found::events(&points, &rows, &searched));
     let rows = rows
@@ -218,6 +223,7 @@ pub fn history(workload: &str, runs: &[Run<'_>], machine: usize) -> Option<Histo
         machine,
         rows: rows.collect(),
         commits: points.len(),
+        comparable,
         points,
         new_series,
         events,
@@ -234,9 +240,10 @@ impl History {
             runs: self.machines.iter().map(|machine| machine.runs).sum(),
             machines: self.machines.len(),
             commits: self.points.len(),
+            comparable: self.comparable,
             commit: last.map_or("", |point| &point.commit).to_owned(),
             moment: last.map_or(0, |point| point.moment),
-            ns: last.map_or(0, |point| point.ns),
+            ns: last.map_or(0.0, |point| point.ns),
             events: self.events.len(),
             each_ns: self.points.iter().map(|point| point.ns).collect(),
         }

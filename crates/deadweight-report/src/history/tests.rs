@@ -15,6 +15,7 @@ const COMMITS: [&str; 40] = {
 };
 
 fn run(commit: &str, time: i64, ns: u64) -> Run<'_> {
+    let ns = ns as f64;
     Run {
         commit,
         commit_time: time,
@@ -23,7 +24,7 @@ fn run(commit: &str, time: i64, ns: u64) -> Run<'_> {
         method: 1,
         ns,
         clean_runs: 10,
-        interval: (ns - 10, ns + 10),
+        interval: (ns - 10.0, ns + 10.0),
         ..Run::default()
     }
 }
@@ -64,19 +65,23 @@ fn a_commits_runs_are_pooled_by_all_of_their_times() {
     let two = Run { time: 9, clean_each: "[200, 201, 202, 203]", ..run("a", 5, 201) };
     let found = history("w", &[one.clone(), two.clone()], 1).unwrap();
     let point = &found.points[0];
-    assert_eq!((point.runs, point.clean_runs, point.ns), (2, 20, 200));
-    assert_eq!((point.low_ns, point.high_ns, point.measured), (100, 203, 9));
+    assert_eq!((point.runs, point.clean_runs, point.ns), (2, 20, 200.0));
+    assert_eq!((point.low_ns, point.high_ns, point.measured), (100.0, 203.0, 9));
+    // A benchmark of a third of a nanosecond.
+    let small = Run { clean_each: "[0.31, 0.33, 0.37]", ns: 0.33, ..run("a", 5, 100) };
+    let pooled = history("w", &[small.clone(), small], 1).unwrap();
+    assert_eq!((pooled.points[0].ns, pooled.points[0].low_ns), (0.33, 0.31));
     // A list that is missing: the median of their medians.
     let found = history("w", &[one.clone(), Run { clean_each: "", ..two }], 1).unwrap();
     assert_eq!(
         (found.points[0].ns, found.points[0].low_ns, found.points[0].high_ns),
-        (151, 91, 211)
+        (151.0, 91.0, 211.0)
     );
     // A traced run beside clean ones has no say about the time, but about the rows.
     let rows = vec![("net-work", 30), ("observer", 50), ("exit", 10)];
     let traced = Run { clean_runs: 0, rows, ..run("a", 5, 999) };
     let found = history("w", &[one, traced], 1).unwrap();
-    assert_eq!((found.points[0].ns, found.points[0].clean_runs), (101, 10));
+    assert_eq!((found.points[0].ns, found.points[0].clean_runs), (101.0, 10));
     assert_eq!(found.points[0].rows_ns, [76, 25]);
     assert_eq!(found.account("net work"), Some("net-work"));
 }
@@ -104,9 +109,9 @@ fn a_changed_source_counts_only_where_there_is_no_other() {
     let dirty = |commit, ns| Run { dirty: true, ..run(commit, 7, ns) };
     let found = history("w", &[dirty("a", 500), run("a", 7, 100), dirty("b", 500)], 1).unwrap();
     let [a, b] = &found.points[..] else { panic!("{found:?}") };
-    assert_eq!((a.ns, a.dirty, a.runs), (100, false, 1));
-    assert_eq!(a.dirty_runs.iter().map(|run| run.ns).collect::<Vec<_>>(), [500]);
-    assert_eq!((b.ns, b.dirty, b.dirty_runs.len()), (500, true, 0));
+    assert_eq!((a.ns, a.dirty, a.runs), (100.0, false, 1));
+    assert_eq!(a.dirty_runs.iter().map(|run| run.ns).collect::<Vec<_>>(), [500.0]);
+    assert_eq!((b.ns, b.dirty, b.dirty_runs.len()), (500.0, true, 0));
 }
 
 #[test]
@@ -115,7 +120,7 @@ fn each_machine_has_a_history_of_its_own() {
     let runs: Vec<Run<'_>> = planted(3)
         .into_iter()
         .flat_map(|run| {
-            let other = Run { machine: "n", ns: run.ns * 7 / 5, time: run.time - 1, ..run.clone() };
+            let other = Run { machine: "n", ns: run.ns * 1.4, time: run.time - 1, ..run.clone() };
             [run, other]
         })
         .collect();

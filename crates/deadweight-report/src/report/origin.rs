@@ -41,10 +41,12 @@ impl MachineInfo {
         let kernel: Vec<&str> = self.kernel.splitn(3, ['.', '-']).take(2).collect();
         let quota =
             if self.cpu_quota > 0.0 { format!("{:.2}", self.cpu_quota) } else { String::new() };
+        // Of a file of benchmarks it may be unknown.
+        let cpus = if self.cpus > 0 { self.cpus.to_string() } else { String::new() };
         let facts = [
             ("", self.arch.as_str()),
             ("", self.cpu.as_str()),
-            ("CPUs ", &self.cpus.to_string()),
+            ("CPUs ", &cpus),
             ("Linux ", &kernel.join(".")),
             ("on ", self.virtualisation.as_str()),
             ("governor ", self.governor.as_str()),

@@ -49,6 +49,17 @@ pub fn summarise(values: &[u64]) -> Summary {
     Summary { interval: Interval { median, low: *low, high: *high }, confidence }
 }
 
+/// The median of values in any order and the ends of its interval, which is [`CONFIDENCE`] where there are [`needed`]
+/// values, else their range; 0 of none.
+#[must_use]
+pub fn interval_of(values: &[f64]) -> [f64; 3] {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let at = |index: usize| sorted.get(index).copied().unwrap_or(0.0);
+    let rank = rank(sorted.len()).0;
+    [median_of(&sorted), at(rank - 1), at(sorted.len().saturating_sub(rank))]
+}
+
 /// The median of values in any order; 0 of none.
 #[must_use]
 pub fn median_of(values: &[f64]) -> f64 {

@@ -5,7 +5,8 @@
 use super::page::{Ink, Line, Page, Sheet, columns, fitted, printable};
 use super::quantity::time;
 use deadweight_archive::Checked;
-use deadweight_report::tables::RunRow;
+use deadweight_report::benchmarks::units::Scale;
+use deadweight_report::tables::{CountRow, RunRow};
 
 /// Letters of an id that are shown: with 100 000 runs, two rarely begin so.
 pub const ID: usize = 8;
@@ -63,6 +64,22 @@ pub fn origin(run: &RunRow, page: Page) -> String {
         parts.push(format!("made by {}", run.kind));
     }
     sheet.paragraph(Line::default(), 2, Ink::Faint, &parts.join(", "));
+    sheet.into_text()
+}
+
+/// The figures of a benchmark that another program measured: each unit with its median and its range.
+#[must_use]
+pub fn figures(counts: &[CountRow], page: Page) -> String {
+    let mut sheet = Sheet::new(page);
+    let width = counts.iter().map(|count| columns(&count.name)).max().unwrap_or(0);
+    for CountRow { name, value, low, high, .. } in counts {
+        let scale = Scale::common([*value, *low, *high], name);
+        let [value, low, high] = [value, low, high].map(|each| scale.print(*each));
+        let mut line = Line::indented(2);
+        line.push(Ink::Plain, name).pad_to(2 + width + 2);
+        line.push(Ink::Strong, &value).push(Ink::Faint, &format!("  ({low} to {high})"));
+        sheet.line(&line);
+    }
     sheet.into_text()
 }
 

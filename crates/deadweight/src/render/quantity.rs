@@ -88,6 +88,23 @@ pub fn time(ns: u64) -> String {
     time_in(None, ns)
 }
 
+/// A time that may be a part of a nanosecond, likewise: `0.331 ns`, `37.2 ns`. Whole ones are as of [`time`].
+#[must_use]
+pub fn fine_time(ns: f64) -> String {
+    const LARGE: f64 = 99.95;
+    if ns.fract() == 0.0 || !(0.0..LARGE).contains(&ns) {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
+        let ns = ns.round() as u64;
+        return time(ns);
+    }
+    let decimals = match ns {
+        ns if ns >= 9.995 => 1,
+        ns if ns >= 0.9995 => 2,
+        _ => 3,
+    };
+    format!("{ns:.decimals$} ns")
+}
+
 /// The same in this unit, if one is given.
 #[must_use]
 pub fn time_in(unit: Option<TimeUnit>, ns: u64) -> String {

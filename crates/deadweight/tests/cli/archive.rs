@@ -171,7 +171,7 @@ fn each_benchmark_of_a_file_is_a_run() {
     done(&bench, &["archive", "add", "go.txt", "--workload", "w", "--quiet"]);
     let id = listed(&bench).iter().find(|run| run["workload"] == "w/p.X-2").unwrap()["run"].clone();
     let shown = done(&bench, &["archive", "show", id.as_str().unwrap()]);
-    assert!(shown.contains("w/p.X-2") && shown.contains("105 ns"), "{shown}");
+    assert!(shown.contains("w/p.X-2") && shown.contains("105.0n  (100.0n to 110.0n)"), "{shown}");
     let bad = run(&bench, &["archive", "add", "missing.json"]);
     assert!(bad.code == 2 && bad.err.contains("missing.json"), "{}", bad.err);
 }

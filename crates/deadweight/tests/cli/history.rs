@@ -278,6 +278,29 @@ fn runs_that_ended_otherwise_than_most_are_left_out() {
 }
 
 #[test]
+fn a_benchmark_of_nanoseconds_has_decimals_and_its_changes_are_found() {
+    let bench = Bench::new();
+    let path = bench.path("b.db");
+    for commit in 1..=8 {
+        let ns = if commit < 5 { 1.40 } else { 1.52 };
+        let each = [0.0, 0.01, 0.02].map(|more| format!("BenchmarkX 9 {:.2} ns/op\n", ns + more));
+        let file = bench.file("x.txt", &each.concat());
+        let mut add = deadweight();
+        add.args(["archive", "add", "-q", "--commit", &format!("{commit:040x}"), "--archive"]);
+        assert_eq!(said(&add.arg(&path).arg(&file).output().unwrap()).code, 0);
+    }
+    let text = shown(&path, &["X"]);
+    assert!(text.contains("1.41 ns") && text.contains("← 8.5 % slower"), "{text}");
+    assert!(shown(&path, &[]).contains("1.53 ns"), "{text}");
+    let mut list = deadweight();
+    let listed = said(&list.args(["archive", "list", "--archive"]).arg(&path).output().unwrap());
+    let id = listed.out.split(' ').next().unwrap();
+    let mut show = deadweight();
+    let one = said(&show.args(["archive", "show", id, "--archive"]).arg(&path).output().unwrap());
+    assert!(one.out.contains("sec/op  1.530n  (1.520n to 1.540n)"), "{}", one.out);
+}
+
+#[test]
 fn a_benchmark_of_a_file_has_no_command_to_bisect_with() {
     let bench = Bench::new();
     let path = bench.path("go.db");

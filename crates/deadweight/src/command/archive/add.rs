@@ -109,16 +109,11 @@ fn of_file(path: &Path, here: &Origin, options: &ArchiveAdd) -> Origin {
 /// The runs in a file.
 fn read(path: &Path, origin: &Origin, options: &ArchiveAdd) -> Result<Vec<Kept>, Failure> {
     if let Some(found) = results(path)? {
-        found
-            .remarks
-            .iter()
-            .for_each(|remark| say(&format!("deadweight: {}: {remark}", path.display())));
-        return Ok(measured::runs(
-            &found,
-            origin,
-            options.workload.as_deref(),
-            options.commit.is_some(),
-        ));
+        let named = options.workload.as_deref();
+        let (runs, left_out) = measured::runs(&found, origin, named, options.commit.is_some());
+        let remarks = found.remarks.iter().chain(&left_out);
+        remarks.for_each(|remark| say(&format!("deadweight: {}: {remark}", path.display())));
+        return Ok(runs);
     }
     let bytes = recording::bytes(path)?;
     let (report, text, trace) = confined(|| {

@@ -11,6 +11,11 @@ use deadweight_report::report::{MachineInfo, Report};
 use deadweight_report::tables::{CountRow, Origin};
 use deadweight_trace::units::Ns;
 
+/// Units of a benchmark's time.
+const TIMES: [&str; 2] = ["sec/op", "sec"];
+/// Seconds that an operation can take: up to thirty years.
+const POSSIBLE: std::ops::Range<f64> = 0.0..1e9;
+
 /// A benchmark's measurements.
 struct Benchmark<'r> {
     /// Its package and name.
@@ -18,13 +23,14 @@ struct Benchmark<'r> {
     measured: Vec<&'r Measured>,
 }
 
-/// The runs of a file; `named` is the workload that the user named, and `committed` whether they named the commit.
+/// The runs of a file, and remarks about benchmarks that are left out. `named` is the workload that the user named, and
+/// `committed` whether they named the commit.
 pub(super) fn runs(
     results: &Results,
     origin: &Origin,
     named: Option<&str>,
     committed: bool,
-) -> Vec<Kept> {
+) -> (Vec<Kept>, Vec<String>) {
     let mut benchmarks: Vec<Benchmark<'_>> = Vec::new();
     for measured in &results.measured {
         let name = match fact(measured, "pkg") {
@@ -56,7 +62,19 @@ pub(super) fn runs(
         }
         kept(benchmark, &origin)
     };
-    benchmarks.iter().map(run).collect()
+    let impossible = |benchmark: &Benchmark<'_>| {
+        let seconds = times(benchmark).find(|seconds| !POSSIBLE.contains(seconds))?;
+        Some(format!("{} is left out: {seconds:.1e} s is no time", benchmark.name))
+    };
+    let remarks: Vec<String> = benchmarks.iter().filter_map(impossible).collect();
+    benchmarks.retain(|benchmark| impossible(benchmark).is_none());
+    (benchmarks.iter().map(run).collect(), remarks)
+}
+
+/// Its times in seconds.
+fn times<'b>(benchmark: &'b Benchmark<'_>) -> impl Iterator<Item = f64> + 'b {
+    let values = benchmark.measured.iter().flat_map(|measured| &measured.values);
+    values.filter(|(_, unit)| TIMES.contains(&unit.as_str())).map(|(value, _)| *value)
 }
 
 /// A fact about the run that Go's format gives.
@@ -66,11 +84,8 @@ fn fact<'m>(measured: &'m Measured, key: &str) -> Option<&'m str> {
 
 fn kept(benchmark: &Benchmark<'_>, origin: &Origin) -> Kept {
     let units = units(benchmark);
-    let time = units.iter().find(|(unit, _)| ["sec/op", "sec"].contains(&unit.as_str()));
-    let clean: Vec<CleanRun> = time
-        .iter()
-        .flat_map(|(_, values)| values)
-        .map(|seconds| CleanRun { wall: nanoseconds(*seconds), ..CleanRun::default() })
+    let clean: Vec<CleanRun> = times(benchmark)
+        .map(|seconds| CleanRun { wall: nanoseconds(seconds), ..CleanRun::default() })
         .collect();
     let first = |key| {
         let given = benchmark.measured.first().and_then(|first| fact(first, key));
@@ -118,7 +133,7 @@ fn nanoseconds(seconds: f64) -> Ns {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,
-        reason = "a conversion from float saturates; negative times become 0"
+        reason = "possible times only"
     )]
     let ns = (seconds * 1e9).round() as u64;
     Ns(ns)
@@ -149,7 +164,7 @@ mod tests {
                     BenchmarkX-2 10 9.5 ns/op 5 B/op\npkg: c\ncommit: abc\nBenchmarkX-2 10 2500 ns/op\n";
         let found = go::read(text).unwrap();
         let origin = Origin { commit: "def".into(), dirty: true, ..Origin::default() };
-        let kept = runs(&found, &origin, None, false);
+        let (kept, _) = runs(&found, &origin, None, false);
         let [one, two] = &kept[..] else { panic!("{kept:?}") };
         assert_eq!(one.tables.run.workload, "a/b.X-2");
         assert_eq!((one.tables.run.kind.as_str(), one.tables.run.arch.as_str()), ("go", "amd64"));
@@ -164,7 +179,21 @@ mod tests {
         assert_eq!((one.tables.run.commit.as_str(), one.tables.run.clean_ns), ("def", 2));
         let json: Report = serde_json::from_slice(&two.report_json).unwrap();
         assert_eq!(json.runs.clean.each_ns, [2500]);
-        assert_eq!(runs(&found, &origin, Some("w"), true)[1].tables.run.workload, "w/c.X-2");
-        assert_eq!(runs(&found, &origin, Some("w"), true)[1].tables.run.commit, "def");
+        let (named, _) = runs(&found, &origin, Some("w"), true);
+        assert_eq!(named[1].tables.run.workload, "w/c.X-2");
+        assert_eq!(named[1].tables.run.commit, "def");
+    }
+
+    #[test]
+    fn a_time_that_cannot_be_costs_its_benchmark_only() {
+        let found =
+            go::read("BenchmarkA 1 -5 ns/op\nBenchmarkB 1 1e300 ns/op\nBenchmarkC 1 0 ns/op\n");
+        let (kept, remarks) = runs(&found.unwrap(), &Origin::default(), None, false);
+        assert_eq!(kept.len(), 1);
+        assert_eq!(kept[0].tables.run.workload, "C");
+        assert_eq!(
+            remarks,
+            ["A is left out: -5.0e-9 s is no time", "B is left out: 1.0e291 s is no time"]
+        );
     }
 }

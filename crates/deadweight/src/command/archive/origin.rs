@@ -7,6 +7,8 @@ use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+/// The kind of runs that deadweight measured.
+pub(super) const OURS: &str = "deadweight";
 /// How long git may take. On a network's disk it could take minutes, and nothing was measured yet.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between looks whether it has ended.
@@ -37,7 +39,7 @@ pub(super) fn here(commit: Option<&str>) -> Origin {
         Some(commit) => named(commit),
         None => checked_out(),
     };
-    Origin { time: now(), kind: "deadweight".into(), ..found }
+    Origin { time: now(), kind: OURS.into(), ..found }
 }
 
 /// The time, in seconds since 1970.
@@ -71,6 +73,12 @@ fn checked_out() -> Origin {
     };
     let head = git(&["log", "-1", "--format=%H %ct"]);
     let Some((commit, commit_time)) = head.as_deref().and_then(commit_and_time) else {
+        if let Some(todo) = trust() {
+            say(&format!(
+                "deadweight: git does not read this repository, because it is another user's; of its commit, at most the \
+                 name that a CI gives is kept; to trust it: {todo}"
+            ));
+        }
         let commit = variable(&COMMITS).unwrap_or_default();
         return Origin {
             commit,
@@ -92,27 +100,45 @@ fn commit_and_time(line: &str) -> Option<(String, i64)> {
     Some((commit.to_owned(), time.parse().ok()?))
 }
 
+/// If git refuses the repository here because of its owner: the command that it names.
+fn trust() -> Option<String> {
+    let mut child = asked(&["rev-parse", "--git-dir"]).stderr(Stdio::piped()).spawn().ok()?;
+    let (succeeded, text) = answer(child.stderr.take()?, child, LIMIT)?;
+    // The command is the same in every language.
+    let todo = text.lines().map(str::trim).find(|line| line.starts_with("git config "));
+    todo.filter(|line| !succeeded && line.contains("safe.directory")).map(str::to_owned)
+}
+
 /// What git prints, if it succeeds in time.
 pub(crate) fn git(arguments: &[&str]) -> Option<String> {
+    let mut child = asked(arguments).stdout(Stdio::piped()).spawn().ok()?;
+    let (succeeded, text) = answer(child.stdout.take()?, child, LIMIT)?;
+    succeeded.then_some(text)
+}
+
+fn asked(arguments: &[&str]) -> Command {
     let mut git = Command::new("git");
     // It must neither write (`status` refreshes the index) nor ask.
     git.args(arguments).env("GIT_OPTIONAL_LOCKS", "0").env("GIT_TERMINAL_PROMPT", "0");
-    let child = git.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
-    answer(child.ok()?, LIMIT)
+    git.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    git
 }
 
-/// The output of a process that succeeds in time; otherwise it is killed.
-fn answer(mut child: Child, limit: Duration) -> Option<String> {
-    let mut out = child.stdout.take()?;
+/// Whether a process that ends in time succeeded, and its output; otherwise it is killed.
+fn answer(
+    mut out: impl Read + Send + 'static,
+    mut child: Child,
+    limit: Duration,
+) -> Option<(bool, String)> {
     // A full pipe would stop it.
     let reader = std::thread::spawn(move || {
         let mut bytes = Vec::new();
         out.read_to_end(&mut bytes).map(|_| bytes)
     });
     let begun = Instant::now();
-    loop {
+    let status = loop {
         match child.try_wait() {
-            Ok(Some(status)) if status.success() => break,
+            Ok(Some(status)) => break status,
             Ok(None) if begun.elapsed() < limit => std::thread::sleep(PAUSE),
             _ => {
                 // The reader ends with the last process that has the pipe.
@@ -121,28 +147,28 @@ fn answer(mut child: Child, limit: Duration) -> Option<String> {
                 return None;
             }
         }
-    }
+    };
     let bytes = reader.join().ok()?.ok()?;
-    Some(String::from_utf8_lossy(&bytes).into_owned())
+    Some((status.success(), String::from_utf8_lossy(&bytes).into_owned()))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shell(line: &str) -> Option<String> {
+    fn shell(line: &str) -> Option<(bool, String)> {
         let mut shell = Command::new("sh");
-        let child = shell.args(["-c", line]).stdout(Stdio::piped()).spawn().unwrap();
-        answer(child, Duration::from_millis(500))
+        let mut child = shell.args(["-c", line]).stdout(Stdio::piped()).spawn().unwrap();
+        answer(child.stdout.take().unwrap(), child, Duration::from_millis(500))
     }
 
     #[test]
     fn a_process_has_a_time_limit_and_may_fail() {
-        assert_eq!(shell("echo a").as_deref(), Some("a\n"));
-        assert_eq!(shell("echo a; exit 1"), None);
+        assert_eq!(shell("echo a"), Some((true, "a\n".into())));
+        assert_eq!(shell("echo a; exit 1"), Some((false, "a\n".into())));
         let begun = Instant::now();
         assert_eq!(shell("exec sleep 60"), None);
         assert!(begun.elapsed() < Duration::from_secs(10));
-        assert_eq!(shell("yes | head -c 1000000").map(|text| text.len()), Some(1_000_000));
+        assert_eq!(shell("yes | head -c 1000000").map(|(_, text)| text.len()), Some(1_000_000));
     }
 }

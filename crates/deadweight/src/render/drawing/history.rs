@@ -4,7 +4,7 @@
 
 use super::{Drawing, WIDTH, n};
 use crate::render::history::{day, sentence, word};
-use crate::render::quantity::time;
+use crate::render::quantity::fine_time;
 use deadweight_report::history::{Change, History, Point};
 use maud::{Markup, html};
 
@@ -16,6 +16,8 @@ const PLOT: f64 = 280.0;
 const DATES: usize = 6;
 /// More points than this have no dots.
 const DOTTED: usize = 240;
+/// The least height of a chart, in ns.
+const LEAST: f64 = 1e-3;
 /// The axis begins at 0 if the smallest value is below this part of the largest.
 const FROM_ZERO: f64 = 0.4;
 
@@ -29,7 +31,7 @@ pub fn drawing(history: &History) -> Drawing {
             path.interval d=(chart.interval()) {}
             path.value d=(chart.values()) {}
             @if history.points.len() <= DOTTED {
-                g.values { @for (x, point) in chart.placed() { circle cx=(n(x)) cy=(n(chart.y(point.ns as f64))) r="2.6" {} } }
+                g.values { @for (x, point) in chart.placed() { circle cx=(n(x)) cy=(n(chart.y(point.ns))) r="2.6" {} } }
             }
             @for (from, to, mean) in chart.levels() {
                 path.level d={ "M" (n(from)) " " (n(chart.y(mean))) "H" (n(to)) } {}
@@ -67,8 +69,8 @@ struct Chart<'h> {
 impl<'h> Chart<'h> {
     fn of(history: &'h History) -> Self {
         let ends = || history.points.iter().map(|p| (p.low_ns.min(p.ns), p.high_ns.max(p.ns)));
-        let low = ends().map(|(low, _)| low).min().unwrap_or(0) as f64;
-        let high = ends().map(|(_, high)| high).max().unwrap_or(1).max(1) as f64;
+        let low = ends().map(|(low, _)| low).reduce(f64::min).unwrap_or(0.0);
+        let high = ends().map(|(_, high)| high).reduce(f64::max).unwrap_or(1.0).max(LEAST);
         let low = if low < FROM_ZERO * high { 0.0 } else { low };
         // Noise alone must not fill the chart.
         let margin = ((high - low) * 0.12).max(high * 0.02);
@@ -96,7 +98,7 @@ impl<'h> Chart<'h> {
         for (index, (x, point)) in self.placed().enumerate() {
             let new = index == 0 || self.history.new_series.iter().any(|s| s.index == index);
             let letter = if new { 'M' } else { 'L' };
-            d.push_str(&format!("{letter}{} {}", n(x), n(self.y(point.ns as f64))));
+            d.push_str(&format!("{letter}{} {}", n(x), n(self.y(point.ns))));
         }
         d
     }
@@ -106,11 +108,11 @@ impl<'h> Chart<'h> {
         let mut d = String::new();
         for (x, point) in self.placed() {
             let letter = if d.is_empty() { 'M' } else { 'L' };
-            d.push_str(&format!("{letter}{} {}", n(x), n(self.y(point.high_ns as f64))));
+            d.push_str(&format!("{letter}{} {}", n(x), n(self.y(point.high_ns))));
         }
         let back: Vec<(f64, &Point)> = self.placed().collect();
         for (x, point) in back.into_iter().rev() {
-            d.push_str(&format!("L{} {}", n(x), n(self.y(point.low_ns as f64))));
+            d.push_str(&format!("L{} {}", n(x), n(self.y(point.low_ns))));
         }
         if !d.is_empty() {
             d.push('Z');
@@ -130,20 +132,14 @@ impl<'h> Chart<'h> {
         edges.dedup();
         let level = |pair: &[usize]| {
             let points = &self.history.points[pair[0]..pair[1]];
-            let mean =
-                points.iter().map(|point| point.ns as f64).sum::<f64>() / points.len() as f64;
+            let mean = points.iter().map(|point| point.ns).sum::<f64>() / points.len() as f64;
             (self.x(pair[0]) - self.step() / 2.0, self.x(pair[1]) - self.step() / 2.0, mean)
         };
         edges.windows(2).map(level).collect()
     }
 
     fn axes(&self) -> Markup {
-        #[expect(
-            clippy::cast_possible_truncation,
-            clippy::cast_sign_loss,
-            reason = "ns of a chart"
-        )]
-        let steps = steps(self.low, self.high).into_iter().map(|ns| (ns as u64, self.y(ns)));
+        let steps = steps(self.low, self.high).into_iter().map(|ns| (ns, self.y(ns)));
         let count = self.history.points.len();
         let dates = (0..DATES.min(count))
             .map(|at| at * (count - 1) / DATES.min(count).max(2).saturating_sub(1));
@@ -180,8 +176,8 @@ impl<'h> Chart<'h> {
 }
 
 /// A value of the axis.
-fn label(ns: u64) -> String {
-    if ns == 0 { "0".to_owned() } else { time(ns) }
+fn label(ns: f64) -> String {
+    if ns == 0.0 { "0".to_owned() } else { fine_time(ns) }
 }
 
 /// Four to eight round values between two.
@@ -211,7 +207,7 @@ mod tests {
     fn odd_histories_are_drawn() {
         assert!(drawing(&History::default()).alone().contains("0 commits"));
         let point = |ns| Point { ns, low_ns: ns, high_ns: ns, ..Point::default() };
-        for points in [vec![point(0)], vec![point(u64::MAX), point(0)]] {
+        for points in [vec![point(0.0)], vec![point(1.8e19), point(0.0)], vec![point(0.3)]] {
             let text = drawing(&History { points, ..History::default() }).alone();
             assert!(!text.contains("NaN") && !text.contains("inf"), "{text}");
         }

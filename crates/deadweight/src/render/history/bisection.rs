@@ -154,7 +154,7 @@ fn condition(change: &Change, history: &History) -> (String, &'static str) {
         event.reason.as_ref().and_then(|reason| event.rows.iter().find(|r| r.row == reason.row));
     let Some(row) = row.or(event.rows.first()) else { return ("B > A * 1.02".into(), " --no-why") };
     // One commit may be disturbed.
-    let total: f64 = history.points.iter().map(|point| point.ns as f64).sum();
+    let total: f64 = history.points.iter().map(|point| point.ns).sum();
     let mean = (total / history.points.len().max(1) as f64).max(1.0);
     let middle = f64::midpoint(row.point.before.mean, row.point.after.mean) / mean * 100.0;
     (format!("B.{} {} {middle:.2} %", row.row, sign(row.difference_ns > 0.0)), "")

@@ -4,7 +4,7 @@ use super::day;
 use super::sparkline::sparkline;
 use crate::render::archive::{COMMIT, short};
 use crate::render::page::{Ink, Line, Page, Sheet, columns, fitted};
-use crate::render::quantity::time;
+use crate::render::quantity::fine_time;
 use deadweight_report::history::{LASTING, Summary};
 use deadweight_report::wording::things;
 
@@ -29,12 +29,12 @@ pub fn list(workloads: &[Summary], page: Page) -> String {
         line.pad_to(at).push(Ink::Plain, short(&workload.commit, COMMIT)).pad_to(at + COMMIT);
         line.push(Ink::Faint, &format!("  {}", day(workload.moment)));
         at += COMMIT + 12 + 10;
-        line.right(at, Ink::Plain, &time(workload.ns)).push(Ink::Plain, "  ");
+        line.right(at, Ink::Plain, &fine_time(workload.ns)).push(Ink::Plain, "  ");
         let bars = sheet.width().saturating_sub(at + 2 + 11).clamp(4, BARS);
         line.push(Ink::Place, &sparkline(&workload.each_ns, bars, page.unicode));
         line.pad_to(at + 2 + bars + 1);
         match workload.events {
-            0 if workload.commits < 2 * LASTING => line.push(Ink::Faint, "too few"),
+            0 if workload.comparable < 2 * LASTING => line.push(Ink::Faint, "too few"),
             0 => line.push(Ink::Faint, "no change"),
             n => line.push(Ink::Doubt, &things(n as u64, "change")),
         };

@@ -12,13 +12,15 @@ pub(crate) use sentence::{commit, place, sentence, signed, signed_percent, word}
 
 use super::archive::moment;
 use super::page::{Ink, Line, Page, Sheet, fitted, shortened};
-use super::quantity::{percent, time};
+use super::quantity::{fine_time, percent};
 use deadweight_report::change_points::events::Kind;
 use deadweight_report::history::{Change, Dirty, History, LASTING, Point, SEARCHED};
 use deadweight_report::wording::{count, things};
 use sparkline::sparkline;
 use std::collections::BTreeSet;
 
+/// The shortest time, in ns, that something is a share of.
+const LEAST: f64 = 1e-3;
 /// Columns of the names of rows.
 const NAMES: usize = 20;
 /// Columns that the values beside a sparkline take.
@@ -97,22 +99,22 @@ fn head(sheet: &mut Sheet, history: &History) {
 /// The total and each row that matters, each as a sparkline.
 fn graphs(sheet: &mut Sheet, history: &History, shown: Shown<'_>, unicode: bool) {
     let width = sheet.width().saturating_sub(NAMES + 2 + VALUES).clamp(8, LONGEST);
-    let mut graph = |name: &str, ink: Ink, values: &[u64]| {
+    let mut graph = |name: &str, ink: Ink, values: &[f64]| {
         let mut line = Line::default();
         line.push(ink, &fitted(name, NAMES)).pad_to(NAMES + 2);
         line.push(Ink::Place, &sparkline(values, width, unicode));
-        let least = values.iter().min().copied().unwrap_or(0);
-        let most = values.iter().max().copied().unwrap_or(0);
-        line.push(Ink::Faint, &format!("  {} to {}", time(least), time(most)));
+        let least = values.iter().copied().reduce(f64::min).unwrap_or(0.0);
+        let most = values.iter().copied().reduce(f64::max).unwrap_or(0.0);
+        line.push(Ink::Faint, &format!("  {} to {}", fine_time(least), fine_time(most)));
         sheet.line(&line);
     };
     if shown.row.is_none() {
-        let values: Vec<u64> = history.points.iter().map(|point| point.ns).collect();
+        let values: Vec<f64> = history.points.iter().map(|point| point.ns).collect();
         graph("total", Ink::Strong, &values);
     }
     for place in rows_that_matter(history, shown) {
-        let values: Vec<u64> =
-            history.points.iter().filter_map(|point| point.rows_ns.get(place).copied()).collect();
+        let ns = |point: &Point| point.rows_ns.get(place).map(|ns| *ns as f64);
+        let values: Vec<f64> = history.points.iter().filter_map(ns).collect();
         graph(&history.rows[place].name, Ink::Plain, &values);
     }
 }
@@ -126,7 +128,7 @@ pub(crate) fn rows_that_matter(history: &History, shown: Shown<'_>) -> Vec<usize
     let matters = |place: &usize| {
         let large = newest.is_some_and(|point| {
             let ns = point.rows_ns.get(*place).copied().unwrap_or(0);
-            ns as f64 >= SMALL * point.ns as f64
+            ns as f64 >= SMALL * point.ns
         });
         large || changed(history, &history.rows[*place].account)
     };
@@ -186,8 +188,9 @@ impl<'h> Table<'h> {
     }
 
     /// The time of a point that is shown.
-    fn ns(&self, point: &Point) -> Option<u64> {
-        self.place.map_or(Some(point.ns), |place| point.rows_ns.get(place).copied())
+    fn ns(&self, point: &Point) -> Option<f64> {
+        let of_row = |place: usize| point.rows_ns.get(place).map(|ns| *ns as f64);
+        self.place.map_or(Some(point.ns), of_row)
     }
 
     fn commit(&self, sheet: &mut Sheet, index: usize) {
@@ -197,7 +200,7 @@ impl<'h> Table<'h> {
         line.push(if change.is_some() { Ink::Strong } else { Ink::Plain }, &commit(point));
         line.pad_to(DATE).push(Ink::Faint, &day(point.moment)).pad_to(TIME);
         match self.ns(point) {
-            Some(ns) => line.push(Ink::Plain, &time(ns)),
+            Some(ns) => line.push(Ink::Plain, &fine_time(ns)),
             None => line.push(Ink::Faint, "no ledger"),
         };
         match (self.place, self.ns(point)) {
@@ -208,13 +211,13 @@ impl<'h> Table<'h> {
                 );
             }
             (Some(_), Some(ns)) => {
-                line.pad_to(BESIDE).push(Ink::Faint, &percent(ns as f64 / point.ns.max(1) as f64));
+                line.pad_to(BESIDE).push(Ink::Faint, &percent(ns / point.ns.max(LEAST)));
             }
             _ => {}
         }
         let before = self.history.previous(index).and_then(|before| self.ns(before));
-        if let (Some(before), Some(ns)) = (before.filter(|ns| *ns > 0), self.ns(point)) {
-            let grown = signed_percent(ns as f64 / before as f64 - 1.0);
+        if let (Some(before), Some(ns)) = (before.filter(|ns| *ns > 0.0), self.ns(point)) {
+            let grown = signed_percent(ns / before - 1.0);
             line.right(CHANGE, if change.is_some() { Ink::Strong } else { Ink::Faint }, &grown);
         }
         if let Some(change) = change {
@@ -251,7 +254,7 @@ impl<'h> Table<'h> {
             remark(format!(
                 "{}+: {} {spread}, not counted: with changes that are in no commit{more}",
                 commit(point),
-                time(*ns)
+                fine_time(*ns)
             ));
         }
         if point.other_method_runs > 0 {
@@ -276,10 +279,11 @@ fn concerns(change: &Change, row: Option<&str>) -> bool {
 fn changes(sheet: &mut Sheet, history: &History, shown: Shown<'_>) {
     let all: Vec<&Change> =
         history.events.iter().filter(|change| concerns(change, shown.row)).collect();
-    if history.commits < 2 * LASTING {
+    if history.comparable < 2 * LASTING {
+        let of = if history.comparable < history.commits { " of one method" } else { "" };
         let text = format!(
-            "too few commits to find changes: {} where {} are needed, {LASTING} before a change and {LASTING} after it",
-            history.commits,
+            "too few commits to find changes: {}{of} where {} are needed, {LASTING} before a change and {LASTING} after it",
+            history.comparable,
             2 * LASTING
         );
         sheet.paragraph(Line::default(), 0, Ink::Faint, &text);
@@ -288,7 +292,10 @@ fn changes(sheet: &mut Sheet, history: &History, shown: Shown<'_>) {
     if all.is_empty() {
         let all = history.points.len() == history.commits;
         let text = if all { "no change found" } else { "no change found among these commits" };
-        sheet.paragraph(Line::default(), 0, Ink::Plain, text);
+        let mut line = Line::default();
+        line.push(Ink::Plain, text);
+        let text = format!("; one in the last {} commits would not show yet", LASTING - 1);
+        sheet.paragraph(line, 0, Ink::Faint, &text);
     }
     if all.len() > LISTED {
         let text = format!("{} changes, of which the last {LISTED}:", count(all.len() as u64));
@@ -324,10 +331,10 @@ fn ink(change: &Change) -> Ink {
 }
 
 /// Half of the interval as a part of the time; of traced runs alone there is none.
-pub(crate) fn precision(ns: u64, low: u64, high: u64, clean_runs: u32) -> String {
+pub(crate) fn precision(ns: f64, low: f64, high: f64, clean_runs: u32) -> String {
     match clean_runs {
         0 => "traced".to_owned(),
-        _ => format!("± {}", percent(high.saturating_sub(low) as f64 / 2.0 / ns.max(1) as f64)),
+        _ => format!("± {}", percent((high - low).max(0.0) / 2.0 / ns.max(LEAST))),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Judges nothing.
 
 use crate::render::archive::{COMMIT, short};
-use crate::render::quantity::{percent, time};
+use crate::render::quantity::{fine_time, percent};
 use deadweight_report::account::row_name;
 use deadweight_report::change_points::events::{Kind, RowChange};
 use deadweight_report::history::{Change, History, Point};
@@ -117,7 +117,5 @@ pub(crate) fn signed_percent(share: f64) -> String {
 }
 
 fn size(ns: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let ns = ns.abs().round() as u64;
-    time(ns)
+    fine_time(ns.abs())
 }

@@ -18,7 +18,7 @@ fn planted(commits: &[String], more: u64, less: u64) -> History {
             ("net-work", 800_000 - less + noise * 300),
             ("allocation", 150_000 + more + noise * 90),
         ];
-        let ns = rows.iter().map(|(_, ns)| ns).sum();
+        let ns: u64 = rows.iter().map(|(_, ns)| ns).sum();
         let time = 1_790_000_000 + i64::try_from(i).unwrap() * 86_400;
         Run {
             commit,
@@ -26,9 +26,9 @@ fn planted(commits: &[String], more: u64, less: u64) -> History {
             time,
             machine: "x86_64 | AMD EPYC | CPUs 2",
             method: 3,
-            ns,
+            ns: ns as f64,
             clean_runs: 10,
-            interval: (ns - 2000, ns + 2000),
+            interval: ((ns - 2000) as f64, (ns + 2000) as f64),
             rows,
             ..Run::default()
         }
@@ -88,7 +88,7 @@ fn few_commits_and_odd_points_are_said() {
     let names = commits(4);
     let mut found = planted(&names, 0, 0);
     found.points[3].dirty = true;
-    found.points[2].dirty_runs = vec![Dirty { ns: 990_000, clean_runs: 0, ..Dirty::default() }];
+    found.points[2].dirty_runs = vec![Dirty { ns: 990_000.0, clean_runs: 0, ..Dirty::default() }];
     found.points[1].rows_ns.clear();
     let text = render(&found, Shown::default(), PAGE);
     assert!(text.contains("too few commits to find changes: 4 where 6 are needed"), "{text}");

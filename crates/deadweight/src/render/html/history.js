@@ -20,10 +20,13 @@
     for (const [unit, size] of [["s", 1e9], ["ms", 1e6], ["µs", 1e3]]) {
       if (ns >= size) { const v = ns / size; return `${v.toFixed(v < 9.995 ? 2 : v < 99.95 ? 1 : 0)} ${unit}`; }
     }
-    return `${Math.round(ns)} ns`;
+    const decimals = ns >= 99.95 || Number.isInteger(ns) ? 0 : ns >= 9.995 ? 1 : ns >= 0.9995 ? 2 : 3;
+    return `${ns.toFixed(decimals)} ns`;
   };
   const n = (value) => String(Math.round(value * 10) / 10);
   const signed = (share) => `${share < 0 ? "−" : "+"}${(100 * Math.abs(share)).toFixed(1)} %`;
+  // The least height of a chart, in ns.
+  const LEAST = 1e-3;
   const LEFT = 76, RIGHT = 14, TOP = 34, PLOT = 280, BOTTOM = TOP + PLOT;
   const count = data.ns.length;
   let row = -1, first = 0, low = 0, high = 1, pointed = null;
@@ -40,7 +43,7 @@
   const scale = () => {
     const all = shown().flatMap((index) => [...ends(index), ns(index)]);
     low = all.reduce((a, b) => Math.min(a, b), Infinity);
-    high = Math.max(all.reduce((a, b) => Math.max(a, b), 1), 1);
+    high = all.reduce((a, b) => Math.max(a, b), LEAST);
     if (!(low >= 0.4 * high)) low = 0;
     const margin = Math.max((high - low) * 0.12, high * 0.02);
     low = Math.max(low - margin, 0);
@@ -127,7 +130,7 @@
       make("circle", { class: "pointed", cx: at, cy: n(y(ns(index))), r: 4.5 }));
     const said = [`${data.commits[index]}, ${data.days[index]}: ${row < 0 ? "" : `${data.names[row]} `}${time(ns(index))}`];
     if (row < 0) said.push(data.precision[index]);
-    else said.push(`${(100 * ns(index) / Math.max(data.ns[index], 1)).toFixed(1)} % of ${time(data.ns[index])}`);
+    else said.push(`${(100 * ns(index) / Math.max(data.ns[index], LEAST)).toFixed(1)} % of ${time(data.ns[index])}`);
     if (index > 0 && ns(index - 1) > 0 && !data.cuts.includes(index)) said.push(`${signed(ns(index) / ns(index - 1) - 1)} against the one before`);
     const change = data.changes.find((found) => found.index === index && concerns(found));
     if (change) said.push(change.text);

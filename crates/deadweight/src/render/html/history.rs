@@ -8,7 +8,7 @@ use crate::render::drawing::history::drawing;
 use crate::render::history::{
     Shown, commit, day, place, precision, rows_that_matter, sentence, signed, signed_percent, word,
 };
-use crate::render::quantity::time;
+use crate::render::quantity::fine_time;
 use deadweight_report::account::row_name;
 use deadweight_report::history::{Change, History, LASTING, Point};
 use maud::{Markup, html};
@@ -54,7 +54,7 @@ pub fn render(history: &History) -> String {
 fn verdict(history: &History) -> Markup {
     let Some(last) = history.events.last() else {
         return html! {
-            @if history.commits < 2 * LASTING {
+            @if history.comparable < 2 * LASTING {
                 "Too few commits to find changes: " (2 * LASTING) " are needed, " (LASTING) " before a change and " (LASTING) " after it."
             } @else { "No change found." }
         };
@@ -127,8 +127,8 @@ fn one(history: &History, change: &Change) -> Markup {
                                 span class={ "key a-" (ledger::class(&row.row)) } {}
                                 (shown(row_name(&row.row, &row.row)))
                             }
-                            td.n { (mean(row.point.before.mean)) }
-                            td.n { (mean(row.point.after.mean)) }
+                            td.n { (fine_time(row.point.before.mean.round())) }
+                            td.n { (fine_time(row.point.after.mean.round())) }
                             td.n { (signed(row.difference_ns)) }
                             td.n { @if row.point.before.mean > 0.0 { (signed_percent(row.point.relative_change())) } @else { "new" } }
                         }
@@ -137,12 +137,6 @@ fn one(history: &History, change: &Change) -> Markup {
             }
         }
     }
-}
-
-fn mean(ns: f64) -> String {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "saturates")]
-    let ns = ns.round() as u64;
-    time(ns)
 }
 
 fn commits(history: &History) -> Markup {
@@ -164,13 +158,13 @@ fn commits(history: &History) -> Markup {
                         tr data-ns=(point.ns) {
                             th scope="row" { code title=(shown(&point.commit)) { (shown(&commit(point))) } }
                             td.row { (day(point.moment)) }
-                            td.n { (time(point.ns)) }
+                            td.n { (fine_time(point.ns)) }
                             td.n { (precision(point.ns, point.low_ns, point.high_ns, point.clean_runs)) }
                             td.n { (grown(history, index)) }
                             td.row { @if let Some((number, change)) = at(index) {
                                 a href={ "#change-" (number) } { (number) ": " (word(change)) }
                             } }
-                            @for place in &rows { td.n { (point.rows_ns.get(*place).map(|ns| time(*ns)).unwrap_or_default()) } }
+                            @for place in &rows { td.n { (point.rows_ns.get(*place).map(|ns| fine_time(*ns as f64)).unwrap_or_default()) } }
                             td.n { (runs(point)) }
                         }
                     } }
@@ -186,8 +180,8 @@ fn commits(history: &History) -> Markup {
 
 fn grown(history: &History, index: usize) -> String {
     match history.previous(index) {
-        Some(before) if before.ns > 0 => {
-            signed_percent(history.points[index].ns as f64 / before.ns as f64 - 1.0)
+        Some(before) if before.ns > 0.0 => {
+            signed_percent(history.points[index].ns / before.ns - 1.0)
         }
         Some(_) => String::new(),
         None if index == 0 => String::new(),
@@ -208,9 +202,9 @@ fn runs(point: &Point) -> String {
 struct Data<'h> {
     commits: Vec<String>,
     days: Vec<String>,
-    ns: Vec<u64>,
-    low_ns: Vec<u64>,
-    high_ns: Vec<u64>,
+    ns: Vec<f64>,
+    low_ns: Vec<f64>,
+    high_ns: Vec<f64>,
     precision: Vec<String>,
     names: Vec<&'h str>,
     /// For each row its times, -1 where there is no ledger.
