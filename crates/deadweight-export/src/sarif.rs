@@ -208,7 +208,8 @@ fn location(site: &Site) -> Location {
     if site.line > 0 && !site.file.is_empty() {
         physical.region = Some(Region::builder().start_line(i64::from(site.line)).build());
     }
-    let mut location = Location::builder().logical_locations(vec![function]).build();
+    let functions = if site.function.is_empty() { Vec::new() } else { vec![function] };
+    let mut location = Location::builder().logical_locations(functions).build();
     // What is no file (`[vdso]`) has no address of its own.
     if !path.is_empty() && !path.starts_with('[') {
         location.physical_location = Some(physical);

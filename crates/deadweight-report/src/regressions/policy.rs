@@ -226,29 +226,35 @@ fn given(table: &Table, place: &str, others: &[&str]) -> Read<Given> {
     };
     let cpu = table.get("cpu").map(|value| limit(value, &format!("{place}: `cpu`"))).transpose()?;
     let rows = limits(table, "rows", place)?;
-    let accounts: Vec<&str> = AccountId::all().map(AccountId::id).collect();
-    if let Some(unknown) = rows.keys().find(|row| !accounts.contains(&row.as_str())) {
-        let meant = nearest(unknown, accounts.iter().copied());
-        let meant = meant
-            .map_or("deadweight explain lists them".into(), |row| format!("did you mean `{row}`?"));
-        return wrong(format!("{place}: no row is called `{unknown}`; {meant}"));
-    }
+    rows.keys().try_for_each(|name| a_row(name, place))?;
     let counts = limits(table, "counts", place)?;
-    if let Some(unknown) = counts.keys().find(|name| !is_count(name)) {
-        let meant = nearest(unknown, COUNTS.into_iter().chain(["all"]));
-        let meant = meant.map_or_else(
-            || format!("there are {} and all", COUNTS.join(", ")),
-            |name| format!("did you mean `{name}`?"),
-        );
-        return wrong(format!("{place}: no count is called `{unknown}`; {meant}"));
-    }
+    counts.keys().filter(|name| *name != "all").try_for_each(|name| a_count(name, place))?;
     Ok(Given { time, cpu, rows, counts })
 }
 
-/// Whether a count may be called so: one that deadweight counts, all of them, or one of a benchmark, which has its unit
-/// (`Parse misses/op`).
-fn is_count(name: &str) -> bool {
-    name == "all" || COUNTS.contains(&name) || name.contains(['/', ' '])
+/// Refuses a name that no row has.
+fn a_row(name: &str, place: &str) -> Read<()> {
+    let accounts: Vec<&str> = AccountId::all().map(AccountId::id).collect();
+    if accounts.contains(&name) {
+        return Ok(());
+    }
+    let meant = nearest(name, accounts.iter().copied());
+    let meant = meant
+        .map_or("deadweight explain lists them".into(), |row| format!("did you mean `{row}`?"));
+    wrong(format!("{place}: no row is called `{name}`; {meant}"))
+}
+
+/// Refuses a name that no count has. One of a benchmark has its unit (`Parse misses/op`).
+fn a_count(name: &str, place: &str) -> Read<()> {
+    if COUNTS.contains(&name) || name.contains(['/', ' ']) {
+        return Ok(());
+    }
+    let meant = nearest(name, COUNTS.into_iter().chain(["all"]));
+    let meant = meant.map_or_else(
+        || format!("there are {} and all", COUNTS.join(", ")),
+        |name| format!("did you mean `{name}`?"),
+    );
+    wrong(format!("{place}: no count is called `{name}`; {meant}"))
 }
 
 fn limits(table: &Table, key: &str, place: &str) -> Read<BTreeMap<String, Option<f64>>> {
@@ -293,6 +299,12 @@ fn accepted(value: &Value) -> Read<Accepted> {
         Some(text) if !text.trim().is_empty() => Ok(text),
         _ => wrong(format!("{PLACE} needs `{key}`")),
     };
+    let name = needed(key)?;
+    match kind {
+        Kind::Row => a_row(&name, PLACE)?,
+        Kind::Count => a_count(&name, PLACE)?,
+        Kind::Time => {}
+    }
     let until = match table.get("until") {
         Some(Value::Datetime(at)) => at.date.map(|date| date.to_string()),
         _ => None,
@@ -313,7 +325,7 @@ fn accepted(value: &Value) -> Read<Accepted> {
     Ok(Accepted {
         workload: text(table, "workload", PLACE)?.unwrap_or_default(),
         kind: *kind,
-        name: needed(key)?,
+        name,
         up_to: up_to.map(thousandths),
         reason: needed("reason")?,
         until,
@@ -367,6 +379,11 @@ mod tests {
             ("[[accepted]]\nrow = 'gc'\nreason = 'r'", "needs `until`"),
             ("[[accepted]]\nreason = 'r'\nuntil = 2026-12-31", "must say what grows"),
             ("[[accepted]]\nrow = 'gc'\nuntil = 2026-12-31", "needs `reason`"),
+            (
+                "[[accepted]]\nrow = 'gcc'\nreason = 'r'",
+                "[[accepted]]: no row is called `gcc`; did you mean `gc`?",
+            ),
+            ("[[accepted]]\ncount = 'threds'\nreason = 'r'", "did you mean `threads`?"),
             ("accepted = 1", "must be a list"),
             ("a = ", "TOML"),
         ] {

@@ -102,7 +102,7 @@ pub struct ArchiveList {
     #[arg(long, value_name = "COMMIT")]
     pub commit: Option<String>,
     /// The newest N; default: 50, in JSON all.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub last: Option<u32>,
     /// Print JSON: rows of the table `runs`.
     #[arg(long)]

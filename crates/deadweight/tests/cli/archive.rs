@@ -45,7 +45,7 @@ fn listed(bench: &Bench) -> Vec<serde_json::Value> {
 fn a_report_is_added_once_and_shown_as_it_was() {
     let bench = Bench::new();
     assert!(done(&bench, &["archive", "add", REPORT, "--commit", "abc"]).contains("added 1 run"));
-    assert!(done(&bench, &["archive", "add", REPORT, "--commit", "abc"]).contains("1 were there"));
+    assert!(done(&bench, &["archive", "add", REPORT, "--commit", "abc"]).contains("1 was there"));
     assert_eq!(mode(&bench.path("kept.db")), 0o600);
     let runs = listed(&bench);
     let [only] = &runs[..] else { panic!("{runs:?}") };

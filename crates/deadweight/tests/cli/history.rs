@@ -284,7 +284,7 @@ fn a_benchmark_of_nanoseconds_has_decimals_and_its_changes_are_found() {
     for commit in 1..=8 {
         let ns = if commit < 5 { 1.40 } else { 1.52 };
         let each = [0.0, 0.01, 0.02].map(|more| format!("BenchmarkX 9 {:.2} ns/op\n", ns + more));
-        let file = bench.file("x.txt", &each.concat());
+        let file = bench.file("x.txt", each.concat());
         let mut add = deadweight();
         add.args(["archive", "add", "-q", "--commit", &format!("{commit:040x}"), "--archive"]);
         assert_eq!(said(&add.arg(&path).arg(&file).output().unwrap()).code, 0);

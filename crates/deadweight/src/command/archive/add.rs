@@ -14,6 +14,7 @@ use deadweight_archive::{Archive, Kept};
 use deadweight_report::benchmarks::encoding;
 use deadweight_report::report::Report;
 use deadweight_report::tables::Origin;
+use deadweight_report::wording::things;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -53,10 +54,11 @@ pub(super) fn add(options: &ArchiveAdd) -> Result<(), Failure> {
     if !options.quiet {
         let known = match tally.known {
             0 => String::new(),
+            1 => "; 1 was there already".to_owned(),
             known => format!("; {known} were there already"),
         };
-        let runs = if tally.new == 1 { "run" } else { "runs" };
-        let text = format!("added {} {runs} to {}{known}\n", tally.new, archive.address());
+        let new = things(tally.new as u64, "run");
+        let text = format!("added {new} to {}{known}\n", archive.address());
         super::super::print("the outcome", &text)?;
     }
     outcome
@@ -75,6 +77,12 @@ fn add_file(
         return add_export(input, Path::new("standard input"), archive, tally);
     }
     if is_export(path)? {
+        if options.workload.is_some() || options.commit.is_some() {
+            say(&format!(
+                "deadweight: {} is an export: its runs keep their own workloads and commits",
+                path.display()
+            ));
+        }
         let failed = |source| Failure::Read { path: path.to_owned(), source };
         return add_export(BufReader::new(File::open(path).map_err(failed)?), path, archive, tally);
     }
@@ -128,6 +136,13 @@ fn read(path: &Path, origin: &Origin, options: &ArchiveAdd) -> Result<Vec<Kept>,
         let text = json::render(&report).map_err(|error| Failure::Unknown(error.to_string()))?;
         Ok((report, text, options.keep_trace.then(|| bytes.clone())))
     })?;
+    if report.runs.traced.lost > 0 {
+        let lost = things(report.runs.traced.lost, "record");
+        say(&format!(
+            "deadweight: {}: {lost} of it were lost, so its rows are not whole; it is kept all the same",
+            path.display()
+        ));
+    }
     let words: Vec<OsString> = report.command.iter().map(OsString::from).collect();
     let workload = options.workload.clone().unwrap_or_else(|| match keep::workload(&words) {
         none if none.is_empty() => report.subject.name.clone(),

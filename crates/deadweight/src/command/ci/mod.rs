@@ -82,11 +82,27 @@ impl Outputs {
 pub(crate) fn ci(options: &Ci) -> Result<u8, Failure> {
     let (config, policy) = policy(options.config.as_deref())?;
     let wanted = wanted::wanted(options, &policy, &config)?;
+    for rule in &policy.accepted {
+        let is_known = |name| {
+            policy.workloads.contains_key(name) || wanted.iter().any(|one| one.name == *name)
+        };
+        if !rule.workload.is_empty() && !is_known(&rule.workload) {
+            super::say(&format!(
+                "deadweight: {config} accepts a change of the workload `{}`, which is not judged here",
+                rule.workload
+            ));
+        }
+    }
     let outputs = Outputs::open(options)?;
     let mut recorder = None;
     let mut judged = Vec::with_capacity(wanted.len());
     for one in &wanted {
-        judged.push(judge_one(options, &policy, one, &mut recorder)?);
+        let done = judge_one(options, &policy, one, &mut recorder);
+        judged.push(done.inspect_err(|_| {
+            if wanted.len() > 1 {
+                super::say(&format!("deadweight: the workload {} cannot be judged:", one.name));
+            }
+        })?);
     }
     let judgements: Vec<&Judgement> = judged.iter().map(|one| &one.judgement).collect();
     if !options.quiet {

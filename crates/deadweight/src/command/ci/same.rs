@@ -20,6 +20,10 @@ pub(super) fn is_same_program(base: &[OsString], head: &[OsString]) -> bool {
         return false;
     }
     let (base, head) = (words(base), words(head));
+    // Of a line for a shell, its first program; after `exec`, where that is said.
+    if !can_run(base.strip_prefix(&[OsString::from("exec")][..]).unwrap_or(&base)) {
+        return false;
+    }
     base.len() == head.len() && base.iter().zip(&head).all(|(a, b)| is_same(a, b))
 }
 
@@ -119,6 +123,8 @@ mod tests {
         };
         assert!(is_same_program(&line(&a, &c), &line(&b, &c)));
         assert!(!is_same_program(&line(&a, &b), &line(&a, &c)), "another input");
+        let missing = line(&"./nope".into(), &c);
+        assert!(!is_same_program(&missing, &missing), "it cannot be run");
         std::fs::set_permissions(&a, std::fs::Permissions::from_mode(0o644)).unwrap();
         assert!(!same(&[&a], &[&a]) && !same(&[&OsString::from("./nope")], &[&"./nope".into()]));
         std::fs::remove_dir_all(&dir).unwrap();

@@ -2,6 +2,7 @@
 
 use super::super::recording;
 use crate::failure::Failure;
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
@@ -27,7 +28,7 @@ impl Input {
     }
 }
 
-/// All inputs, those of a directory in order of their names.
+/// All inputs, those of a directory in order of their names. One that is named twice is one.
 pub(super) fn all(named: &[PathBuf]) -> Result<Vec<Input>, Failure> {
     let mut inputs = Vec::new();
     for path in named {
@@ -45,6 +46,9 @@ pub(super) fn all(named: &[PathBuf]) -> Result<Vec<Input>, Failure> {
             )));
         }
     }
+    let mut seen = HashSet::new();
+    // Standard input and what is gone by now have no other name.
+    inputs.retain(|input| fs::canonicalize(&input.path).map_or(true, |path| seen.insert(path)));
     Ok(inputs)
 }
 

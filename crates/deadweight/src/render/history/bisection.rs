@@ -7,7 +7,7 @@ use super::{day, place, sentence};
 use crate::render::archive::{COMMIT, short};
 use crate::render::page::printable;
 use deadweight_report::history::{Change, History, Point};
-use deadweight_report::wording::shell_word;
+use deadweight_report::wording::{shell_word, things};
 
 /// A bisection.
 #[derive(Clone, Debug)]
@@ -64,8 +64,8 @@ pub fn render(history: &History, change: &Change, bisection: &Bisection<'_>) -> 
     }
     match commits {
         Some(n) => {
-            let steps = n.next_power_of_two().trailing_zeros();
-            remark(&format!("one of {n} commits, found in about {steps} steps"));
+            let steps = u64::from(n.next_power_of_two().trailing_zeros());
+            remark(&format!("one of {n} commits, found in about {}", things(steps, "step")));
         }
         None => remark("run this in the program's repository"),
     }

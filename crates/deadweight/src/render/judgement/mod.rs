@@ -184,26 +184,33 @@ fn by(change: &Change) -> String {
     }
 }
 
-/// `+5.3 %`, `× 12`, `from 0`.
+/// `+5.3 %`, `× 12`, `from 0`, `new`.
 pub(super) fn grown(change: &Change) -> String {
     if change.kind == Kind::Count && change.base <= 0.0 && change.head > 0.0 {
         return "from 0".into();
     }
-    if change.growth >= TIMES {
-        return format!("× {}", quantity::count(whole(change.growth + 1.0)));
+    // A row's growth is judged as a part of the whole time, and shown as one of itself.
+    let growth = match change.kind {
+        Kind::Row if change.base <= 0.0 => return "new".into(),
+        Kind::Row => change.head / change.base - 1.0,
+        _ => change.growth,
+    };
+    if growth >= TIMES {
+        return format!("× {}", quantity::count(whole(growth + 1.0)));
     }
-    let sign = if change.growth < 0.0 { "−" } else { "+" };
-    format!("{sign}{}", percent(change.growth.abs()))
+    let sign = if growth < 0.0 { "−" } else { "+" };
+    format!("{sign}{}", percent(growth.abs()))
 }
 
 /// Interval, limit, row and reason.
 pub(super) fn aside(change: &Change) -> String {
     let [low, high] = change.interval;
     let mut parts = Vec::new();
+    let of = if change.kind == Kind::Row { " of the time" } else { "" };
     if (high - low).abs() > 1e-9 && change.kind != Kind::Count {
         parts.push(format!("{:+.1} to {:+.1} %", low * 100.0, high * 100.0).replace('-', "−"));
     }
-    parts.push(format!("limit {}", percent(change.limit)));
+    parts.push(format!("limit {}{of}", percent(change.limit)));
     if change.kind != Kind::Row && !change.row.is_empty() {
         parts.push(format!("row {}", row_name(&change.row, &change.row)));
     }
