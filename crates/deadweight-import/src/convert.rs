@@ -15,7 +15,8 @@ use deadweight_trace::{Exit, Meta, Off};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The rung of a recording with switches, and of one without.
-const SWITCHES: &str = "perf";
+const SWITCHES_AND_CALLS: &str = "perf";
+const SWITCHES: &str = "switches";
 const SAMPLES: &str = "samples";
 /// What `perf record` would have to record.
 const MORE: &str = "perf record -a -g -e cpu-clock,sched:sched_switch,sched:sched_waking,raw_syscalls:sys_enter,raw_syscalls:sys_exit";
@@ -28,6 +29,8 @@ pub struct Import {
     attached: bool,
     /// Whether switches of all tasks are in the file.
     switches: bool,
+    /// Whether there are samples.
+    samples: bool,
     /// Whether kernel stacks were left out.
     foreign_kernel: bool,
 }
@@ -38,7 +41,7 @@ pub struct Import {
 /// If it is no such file, or has nothing that a trace needs; see [`ImportError`].
 pub fn import(bytes: &[u8]) -> Result<Import, ImportError> {
     let contents = read(bytes)?;
-    let command = started(&contents.facts);
+    let command = started(&contents.facts, &contents.command);
     let Some(root) = command.or_else(|| busiest(&contents.facts)) else {
         return Err(ImportError::NoSamples);
     };
@@ -52,7 +55,8 @@ pub fn import(bytes: &[u8]) -> Result<Import, ImportError> {
     if !sampled && !switches {
         return Err(ImportError::NoSamples);
     }
-    Ok(Import { contents, root, attached: command.is_none(), switches, foreign_kernel })
+    let attached = command.is_none();
+    Ok(Import { contents, root, attached, switches, samples: sampled, foreign_kernel })
 }
 
 /// Where the code of the running kernel begins; none where its addresses are hidden.
@@ -74,14 +78,23 @@ impl Fact {
     }
 }
 
-/// The task that became the command: perf's child has this name until then.
-fn started(facts: &[Fact]) -> Option<Tid> {
-    let child = facts.iter().find_map(|fact| match &fact.what {
-        What::Comm(name) if name == "perf-exec" => Some(fact.task),
-        _ => None,
-    })?;
-    let executes = |fact: &Fact| fact.task == child && matches!(fact.what, What::Exec { .. });
-    facts.iter().any(executes).then_some(child)
+/// The task that became the command: perf's child has this name until then. In a recording of the whole machine there may
+/// be children of other perfs, too, which execute another program.
+fn started(facts: &[Fact], words: &[String]) -> Option<Tid> {
+    let named = |fact: &Fact| matches!(&fact.what, What::Comm(name) if name == "perf-exec");
+    let children: BTreeSet<Tid> = facts.iter().filter(|f| named(f)).map(|fact| fact.task).collect();
+    let executed: Vec<(Tid, &str)> = facts
+        .iter()
+        .filter_map(|fact| match &fact.what {
+            What::Exec { comm, .. } if children.contains(&fact.task) => Some((fact.task, &**comm)),
+            _ => None,
+        })
+        .collect();
+    let command = program(words).and_then(|command| command.into_iter().next());
+    let wanted = command.as_deref().and_then(|word| word.rsplit('/').next()).unwrap_or_default();
+    // The kernel's names have 15 letters at most.
+    let own = executed.iter().find(|(_, comm)| !comm.is_empty() && wanted.starts_with(comm));
+    own.or(executed.first()).map(|(task, _)| *task)
 }
 
 /// Whether switches of other programs are there too: without them it is not known when a task got its CPU.
@@ -113,7 +126,8 @@ impl Import {
     pub fn pass_to(self, sink: &mut dyn Sink) {
         let meta = self.meta();
         let spare = Cpu(self.contents.cpus);
-        let mut out = Out { sink, spare, own: BTreeSet::from([self.root]), busy: BTreeMap::new() };
+        let own = BTreeSet::from([self.root]);
+        let mut out = Out { sink, spare, own, samples: self.samples, busy: BTreeMap::new() };
         out.sink.begin(&meta);
         if self.attached {
             out.threads(&self.contents.facts, self.root, meta.zero);
@@ -122,6 +136,17 @@ impl Import {
             if self.switches { out.recorded(fact) } else { out.sampled(fact) }
         }
         out.sink.finish(meta);
+    }
+
+    /// The program that the first task executed.
+    fn executed(&self) -> Vec<String> {
+        let program = self.contents.facts.iter().find_map(|fact| match &fact.what {
+            What::Exec { comm, path } if fact.task == self.root => {
+                Some(if path.is_empty() { comm } else { path })
+            }
+            _ => None,
+        });
+        program.into_iter().cloned().collect()
     }
 
     fn meta(&self) -> Meta {
@@ -142,9 +167,12 @@ impl Import {
         if !self.switches || !calls {
             lacks.push("system calls".to_owned());
         }
+        if !self.samples {
+            lacks.push("what ran on a CPU".to_owned());
+        }
         lacks.push("page faults".to_owned());
         let mut warnings = Vec::new();
-        if !self.switches || !calls {
+        if !self.switches || !self.samples || !calls {
             warnings
                 .push(format!("imported from perf.data, which lacks a part: `{MORE}` records it"));
         }
@@ -158,7 +186,7 @@ impl Import {
         }
         Meta {
             recorder: env!("CARGO_PKG_VERSION").to_owned(),
-            command: program(command),
+            command: program(command).unwrap_or_else(|| self.executed()),
             arch: Arch::HOST,
             cpus: *cpus,
             zero: start,
@@ -168,7 +196,12 @@ impl Import {
             end: Ns(end.saturating_sub(start)),
             exit: (!self.attached).then(Exit::default),
             sample_period: periods.max().unwrap_or(0),
-            rung: if self.switches { SWITCHES } else { SAMPLES }.to_owned(),
+            rung: match (self.switches, calls) {
+                (true, true) => SWITCHES_AND_CALLS,
+                (true, false) => SWITCHES,
+                (false, _) => SAMPLES,
+            }
+            .to_owned(),
             rung_why: "perf recorded it".to_owned(),
             lacks,
             warnings,
@@ -178,10 +211,11 @@ impl Import {
     }
 }
 
-/// The command in the words of `perf record OPTIONS -- COMMAND`; all words where there is no `--`.
-fn program(words: &[String]) -> Vec<String> {
+/// The command in the words of `perf record OPTIONS -- COMMAND`; all words where there is no `--`. None where perf wrote
+/// its own name only, as perf 7 does.
+fn program(words: &[String]) -> Option<Vec<String>> {
     let after = words.iter().position(|word| word == "--").map_or(0, |at| at + 1);
-    words[after..].to_vec()
+    (words.len() > 1).then(|| words[after..].to_vec())
 }
 
 struct Out<'s> {
@@ -190,6 +224,8 @@ struct Out<'s> {
     spare: Cpu,
     /// Tasks of the command.
     own: BTreeSet<Tid>,
+    /// Whether there are samples, which say what a task does on a CPU.
+    samples: bool,
     /// Until when each task and each CPU was busy.
     busy: BTreeMap<(bool, u32), u64>,
 }
@@ -274,10 +310,13 @@ impl Out<'_> {
     fn recorded(&mut self, fact: &Fact) {
         let cpu = Cpu(fact.cpu);
         let at = (fact.at, cpu);
+        let own = self.own.contains(&fact.task);
         if self.life(fact, cpu) {
+            if own && !self.samples && !matches!(fact.what, What::Exit) {
+                self.event(at, fact, RawKind::Lost { count: 1 });
+            }
             return;
         }
-        let own = self.own.contains(&fact.task);
         match &fact.what {
             What::Switch { state, next, chain } => {
                 if fact.task != Tid(0) {
@@ -285,7 +324,12 @@ impl Out<'_> {
                 }
                 let task = *next;
                 let process = Tid(0);
-                self.sink.event(&RawEvent { at: fact.at, cpu, process, task, kind: RawKind::On });
+                let event = |kind| RawEvent { at: fact.at, cpu, process, task, kind };
+                self.sink.event(&event(RawKind::On));
+                if !self.samples && self.own.contains(&task) {
+                    // It is on the CPU from here on; what it does there is not known.
+                    self.sink.event(&event(RawKind::Lost { count: 1 }));
+                }
             }
             What::Wake { wakee, chain } if self.own.contains(wakee) => {
                 let (waker, task, process) = (fact.task, *wakee, Tid(0));
@@ -366,7 +410,8 @@ mod tests {
     #[test]
     fn the_command_is_behind_two_dashes() {
         let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-        assert_eq!(program(&words("perf record -g -- ls -l")), ["ls", "-l"]);
-        assert_eq!(program(&words("perf record ls")), ["perf", "record", "ls"]);
+        assert_eq!(program(&words("perf record -g -- ls -l")), Some(words("ls -l")));
+        assert_eq!(program(&words("perf record ls")), Some(words("perf record ls")));
+        assert_eq!(program(&words("/usr/bin/perf")), None);
     }
 }

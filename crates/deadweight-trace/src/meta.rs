@@ -157,6 +157,18 @@ impl Meta {
         self.rung == "samples"
     }
 
+    /// Whether system calls were recorded: what is imported from another tool may have switches without them.
+    #[must_use]
+    pub fn records_calls(&self) -> bool {
+        !matches!(self.rung.as_str(), "switches" | "samples")
+    }
+
+    /// Whether page faults were recorded: no other tool's recording has them.
+    #[must_use]
+    pub fn records_faults(&self) -> bool {
+        !matches!(self.rung.as_str(), "perf" | "switches" | "samples")
+    }
+
     /// Whether both ends of each wait and of each system call were recorded. On the rung of ptrace stops they are
     /// inferred from counters between stops; under decimation the unrecorded calls are taken to be like the
     /// recorded ones.

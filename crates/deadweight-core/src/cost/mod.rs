@@ -153,6 +153,8 @@ fn claimed(facts: &Facts<'_>, slice: &Slice) -> AccountId {
         (None, What::User) => NET_WORK,
         (None, What::Call(..)) => SYSTEM_CALLS,
         (None, What::Fault(_)) => PAGE_FAULTS,
+        // Without the call and the kernel's stack nobody knows what it waited for.
+        (None, What::Wait(_)) if !facts.trace.meta.records_calls() => UNRECORDED,
         (None, _) => KERNEL_OTHER,
     }
 }

@@ -38,7 +38,9 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             let by_samples = account.is_sampled() || of_loops;
             let by_chance =
                 chance.as_ref().filter(|_| ["imbalance", "parallel-overhead"].contains(&class));
+            let unrecorded = unrecorded(facts, class, by_samples);
             let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
+            let hidden = hidden.or(unrecorded.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
                 CheckOutcome::Found
             } else if hidden.is_some() {
@@ -52,6 +54,22 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             Check { class: class.to_owned(), outcome, share, why: why.cloned().unwrap_or_default() }
         })
         .collect()
+}
+
+/// What a class is known by and another tool did not record, if there is such.
+fn unrecorded(facts: &Facts<'_>, class: &str, by_samples: bool) -> Option<String> {
+    let meta = &facts.trace.meta;
+    let by_faults = ["first-touch", "memory-churn"].contains(&class);
+    // Switches alone show these.
+    let by_switches = ["wait-cpu", "throttled"].contains(&class);
+    if by_faults && !meta.records_faults() {
+        return Some("page faults are not recorded".into());
+    }
+    if by_samples && !meta.records_calls() && meta.sample_period == 0 {
+        return Some("what ran on a CPU is not recorded".into());
+    }
+    let by_calls = !by_samples && !by_switches;
+    (by_calls && !meta.records_calls()).then(|| "system calls are not recorded".into())
 }
 
 /// Why the program's own time cannot be divided, if it cannot.
@@ -185,5 +203,35 @@ mod tests {
         let gap = program(20, "language C").replace("60000 off", "55000 lost 5\n60000 off");
         let (seen, why) = outcome(&gap, "wait-disk");
         assert_eq!((seen, why.as_str()), (NotCheckable, "60 % of the time is not recorded"));
+    }
+
+    #[test]
+    fn what_another_tool_did_not_record_is_not_ruled_out() {
+        // A short wait without its call, and little of anything else.
+        let text = |rung: &str| {
+            program(50, "language C").replace("task 1 app", &format!("rung {rung}\ntask 1 app"))
+        };
+        let calls = text("perf");
+        assert_eq!(outcome(&calls, "tiny-reads").0, RuledOut);
+        let (seen, why) = outcome(&calls, "first-touch");
+        assert_eq!((seen, why.as_str()), (NotCheckable, "page faults are not recorded"));
+        assert_eq!(outcome(&text("root"), "first-touch").0, RuledOut);
+        let short = |rung: &str| {
+            text(rung).replace("60000 off blocked clock_nanosleep 1", "89900 off blocked")
+        };
+        let (seen, why) = outcome(&short("switches"), "tiny-reads");
+        assert_eq!((seen, why.as_str()), (NotCheckable, "system calls are not recorded"));
+        assert_eq!(outcome(&short("switches"), "zeroing").0, RuledOut, "by samples");
+        assert_eq!(outcome(&short("switches"), "wait-cpu").0, RuledOut, "by switches");
+        let blind = short("switches")
+            .replace("sample-period 1000", "")
+            .replace(" sample work", " timer-end");
+        let (seen, why) = outcome(&blind, "zeroing");
+        assert_eq!((seen, why.as_str()), (NotCheckable, "what ran on a CPU is not recorded"));
+        let unknown = |rung: &str| {
+            let report = weighed(&short(rung).replace("89900 off", "60000 off"));
+            report.ledger.iter().find(|row| row.account == "unrecorded").map(|row| row.ns)
+        };
+        assert_eq!((unknown("perf"), unknown("switches")), (None, Some(30000)));
     }
 }

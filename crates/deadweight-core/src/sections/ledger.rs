@@ -10,6 +10,7 @@ use crate::inspect::Sum;
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Block, WokenBy};
+use deadweight_report::account::UNRECORDED;
 use deadweight_report::report::{Basis, Row};
 use deadweight_report::stats::proportion::proportion;
 use deadweight_report::wording::{bytes, count, percent, things, time};
@@ -184,6 +185,7 @@ fn fixed_note(facts: &Facts<'_>, account: AccountId) -> &'static str {
         "exit" => "freeing memory",
         "observer" => "the cost of recording, calibrated",
         "unrecorded" if facts.trace.meta.has_only_samples() => "between samples",
+        "unrecorded" if !facts.trace.meta.records_calls() => "what ran, or why it waited",
         "unrecorded" => "records were lost",
         "kernel-other" => "interrupts and switches",
         _ => "",
@@ -290,6 +292,7 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
         (WaitsFor::KernelLock, _) => "a lock in the kernel".into(),
         (WaitsFor::Recording, _) => "recording".into(),
         (WaitsFor::Threads, _) => "threads to end".into(),
+        (WaitsFor::Other, _) if account == UNRECORDED => "why it waited".into(),
         (WaitsFor::Other, _) => "unknown, in the kernel".into(),
     }
 }

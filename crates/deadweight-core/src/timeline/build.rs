@@ -214,7 +214,7 @@ impl<'a> Builder<'a> {
             super::inferred_wakers::infer(&mut self.out, self.trace.meta.arch, exact);
         }
         self.sleeps.place(&mut self.out);
-        if self.trace.meta.has_only_samples() {
+        if !self.trace.meta.records_calls() {
             // Its own warning says what is missing.
             (self.anomalies.lost_records, self.anomalies.unborn) = (0, 0);
         }

@@ -74,6 +74,33 @@ fn switches_of_the_whole_machine_become_waits() {
     assert_eq!(row(&report, "ledger", "unexplained"), 0, "{report}");
 }
 
+/// What perf did not record is neither a cost nor ruled out.
+#[test]
+fn switches_alone_show_waits_for_a_cpu_and_rule_nothing_else_out() {
+    let bench = Bench::new();
+    let events = "sched:sched_switch,sched:sched_waking";
+    let Some(file) = perf("perf sched", &bench, &["-a", "-e", events, "--", "sleep", "0.3"]) else {
+        return;
+    };
+    let report = report(&bench, &file);
+    assert!(row(&report, "ledger", "unrecorded") > 250_000_000, "{report}");
+    assert_eq!(row(&report, "ledger", "start-up"), 0, "{report}");
+    let checks = report["checks"].as_array().unwrap();
+    let ruled_out = checks.iter().filter(|check| check["outcome"] == "ruled-out");
+    assert_eq!(ruled_out.count(), 0, "{report}");
+    assert!(report["recording"]["lacks"].to_string().contains("what ran on a CPU"), "{report}");
+}
+
+#[test]
+fn stacks_of_copied_memory_are_walked() {
+    let bench = Bench::new();
+    let words =
+        ["-e", "cpu-clock", "-F", "999", "--call-graph", "dwarf", "--", "python3", "-c", COMPUTES];
+    let Some(file) = perf("dwarf", &bench, &words) else { return };
+    let report = report(&bench, &file);
+    assert!(row(&report, "ledger", "net-work") > 50_000_000, "{report}");
+}
+
 #[test]
 fn a_damaged_file_is_read_as_far_as_it_goes_or_refused_in_words() {
     let bench = Bench::new();
@@ -113,4 +140,24 @@ fn other_files_are_refused_in_one_sentence() {
         assert!(said.err.contains(word) && said.err.lines().count() == 1, "{}", said.err);
         assert!(!to.exists());
     }
+}
+
+/// Files of three versions of perf, see `tests/perf`.
+#[test]
+fn files_of_every_version_of_perf_are_imported_as_root_and_user_wrote_them() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perf");
+    let mut clocks = Vec::new();
+    for version in ["6.1", "6.12", "7.2"] {
+        for by in ["root", "packed", "user"] {
+            let bench = Bench::new();
+            let report = report(&bench, &folder.join(format!("{version}-{by}.data")));
+            let text = format!("{version} {by}: {report}");
+            let command = report["command"][0].as_str().unwrap();
+            assert!(command == "dd" || command.ends_with("/dd"), "{text}");
+            let samples = report["runs"]["traced"]["samples"].as_u64().unwrap();
+            assert!(samples >= if by == "user" { 3 } else { 10 }, "{text}");
+            clocks.push(report["cpu_ns"].as_u64().unwrap() / samples);
+        }
+    }
+    assert!(clocks.iter().all(|ns| (500_000..=1_001_002).contains(ns)), "{clocks:?}");
 }
