@@ -99,7 +99,7 @@ fn rows(comparison: &Comparison, letter: char) -> Markup {
                     thead { tr {
                         th scope="col" { "row" } th.n scope="col" { "A, " (unit) } th.n scope="col" { (letter) ", " (unit) }
                         th.n scope="col" { "difference" } th.n scope="col" { "of it" }
-                        th scope="col" { "95 % interval" } th scope="col" { "A" } th scope="col" { (letter) }
+                        th.n scope="col" { "95 % interval" } th scope="col" { "A" } th scope="col" { (letter) }
                     } }
                     tbody { @for row in &comparison.rows {
                         tr data-difference=(row.difference_ns) {
@@ -111,7 +111,7 @@ fn rows(comparison: &Comparison, letter: char) -> Markup {
                             td.n { (scale.digits(scale.steps(row.b_ns))) }
                             td.n { (signed(row.difference_ns)) }
                             td.n { @if row.share.abs() >= 0.005 { (percent(row.share)) } }
-                            td { (interval(row)) }
+                            td.n { (interval(row)) }
                             td { (long(&row.a_note)) }
                             td { (long(&row.b_note)) }
                         }

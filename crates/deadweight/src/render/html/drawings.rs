@@ -6,6 +6,7 @@ use crate::render::picture::{Picture, Wait};
 use crate::render::quantity::{count, percent, time};
 use deadweight_report::account::row_name;
 use deadweight_report::report::Report;
+use deadweight_report::wording::things;
 use maud::{Markup, html};
 
 /// Waits that the table shows at once.
@@ -49,7 +50,7 @@ pub(super) fn timeline(picture: &Picture) -> Markup {
             p.aside {
                 "States shorter than " (time(picture.cell_ns)) " are drawn together with their neighbours."
                 @if picture.left_out > 0 {
-                    " " (count(picture.left_out as u64)) " tasks have no lane: very short ones, and those that matter least on the path."
+                    " Without a lane: " (things(picture.left_out as u64, "task")) ", very short or those that matter least on the path."
                 }
             }
             (waits(picture))
@@ -69,11 +70,11 @@ fn waits(picture: &Picture) -> Markup {
         h3 { "The longest waits on the path" }
         (table(picture, first))
         @if !more.is_empty() {
-            details { summary { (more.len()) " shorter waits" } (table(picture, more)) }
+            details { summary { (things(more.len() as u64, "shorter wait")) } (table(picture, more)) }
         }
         @if picture.more_waits.0 > 0 {
             p.aside {
-                (count(picture.more_waits.0 as u64)) " more waits, of " (time(picture.more_waits.1)) " together, are not listed."
+                "Not listed: " (things(picture.more_waits.0 as u64, "more wait")) ", of " (time(picture.more_waits.1)) " together."
             }
         }
     }
