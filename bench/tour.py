@@ -1,15 +1,15 @@
 #!/usr/bin/env python3
 """Opens the pages of real programs in a real browser, checks them from inside, and takes pictures of them.
 
-  bench/tour.py [--pictures FOLDER] [--only NAME,...] [--binary FILE] [--make FOLDER] [--cases FOLDER]
+  bench/tour.py [--pictures FOLDER] [--only NAME,...] [--binary FILE] [--make FOLDER] [PAGE...]
 
 Programs: reads of one byte, sqlite3 with 3000 inserts, `make -j2` in the folder of --make, a Go server under load that is
-attached to, two processes that wake each other (10 million events), and the slow and the fast form of each case below
---cases, compared (`cargo xtask cases` builds them into target/cases). For each it prints the size of the page, how long it
-takes to open, and what the checks of crates/deadweight/tests/cli/browser.js and of axe find wrong. Pictures: 400, 1280 and
-2000 pixels wide, light and dark, and as printed. Needs Chromium, and `./setup.sh tests` for axe. As root.
+attached to, two processes that wake each other (10 million events); then pages that are there already, such as those of the
+cases (`cargo xtask cases` leaves target/cases/*/compare.html). For each it prints the size of the page, how long it takes to
+open, and what the checks of crates/deadweight/tests/cli/browser.js and of axe find wrong. Pictures: 400, 1280 and 2000 pixels
+wide, light and dark, and as printed. Needs Chromium, and `./setup.sh tests` for axe. As root.
 """
-import argparse, base64, json, os, subprocess, sys, tempfile, threading, time, tomllib, urllib.request
+import argparse, base64, json, os, subprocess, sys, tempfile, threading, time, urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECK = open(os.path.join(ROOT, "crates/deadweight/tests/cli/browser.js")).read()
@@ -37,6 +37,8 @@ func main() {
 	fmt.Println(http.ListenAndServe("127.0.0.1:18099", nil))
 }
 """
+#: What is recorded here.
+PROGRAMS = ["tiny-reads", "sqlite3", "make", "go-server", "ten-million"]
 #: Width, dark, printed.
 VIEWS = {"400": (400, False, False), "1280": (1280, False, False), "2000": (2000, False, False),
          "dark": (1280, True, False), "400-dark": (400, True, False), "print": (688, False, True)}
@@ -193,19 +195,6 @@ def served(binary, page, folder):
         running.wait()
 
 
-def forms(cases):
-    """The slow and the fast form of each case that is built, as lines for a shell."""
-    found = {}
-    for name in sorted(os.listdir(os.path.join(ROOT, "cases"))):
-        file, out = os.path.join(ROOT, "cases", name, "case.toml"), os.path.join(cases, name)
-        if os.path.isfile(file) and os.path.isdir(out):
-            variants = list(tomllib.load(open(file, "rb"))["variants"].items())
-            named = dict(variants)
-            pair = [named.get("slow", variants[0][1]), named.get("fast", variants[-1][1])]
-            found[name] = [line.replace("$OUT", out) for line in pair]
-    return found
-
-
 def made(name, binary, given, folder, page):
     """Makes the page of one program."""
     watched = [binary, "-q", "--html", page, "--"]
@@ -221,11 +210,25 @@ def made(name, binary, given, folder, page):
         run(watched + ["make", "-j2"] + given.target.split(), cwd=given.make)
     elif name == "go-server":
         served(binary, page, folder)
-    elif name == "ten-million":
-        run(watched + [sys.executable, "-c", TURNS, "900000"])
     else:
-        base, head = forms(given.cases)[name]
-        run([binary, "compare", "-q", "--html", page, base, head])
+        run(watched + [sys.executable, "-c", TURNS, "900000"])
+
+
+def toured(name, page, pictures):
+    """Opens, checks and draws a page; true if something is wrong with it."""
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
+        browser = Browser(profile)
+        try:
+            opened = browser.open(page, 1280)
+            bad = checked(browser, page)
+            for view, how in VIEWS.items() if pictures else ():
+                os.makedirs(pictures, exist_ok=True)
+                browser.open(page, *how)
+                browser.picture(os.path.join(pictures, f"{name}-{view}.png"))
+        finally:
+            browser.close()
+    print(f"| {name} | {os.path.getsize(page) / 1000:.0f} kB | {opened:.0f} ms | {'; '.join(bad) or 'fine'} |", flush=True)
+    return bool(bad)
 
 
 def main():
@@ -235,12 +238,11 @@ def main():
     options.add_argument("--binary", default=os.path.join(ROOT, "target/release/deadweight"))
     options.add_argument("--make", help="a folder with a project to make, such as Lua's sources")
     options.add_argument("--target", default="", help="what to make there")
-    options.add_argument("--cases", default=os.path.join(ROOT, "target/cases"))
+    options.add_argument("pages", nargs="*")
     given = options.parse_args()
     if not os.path.exists(AXE):
         print("SKIPPED rules of axe: ./setup.sh tests gets them", file=sys.stderr)
-    names = ["tiny-reads", "sqlite3", "make", "go-server", "ten-million", *forms(given.cases)]
-    names = [name for name in names if not given.only or name in given.only.split(",")]
+    names = [name for name in PROGRAMS if name in given.only.split(",") or not given.only]
     failed = False
     print("| page | size | open after | checks |\n|---|---:|---:|---|")
     for name in names:
@@ -250,16 +252,10 @@ def main():
         with tempfile.TemporaryDirectory() as folder:
             page = os.path.join(folder, "page.html")
             made(name, os.path.abspath(given.binary), given, folder, page)
-            browser = Browser(os.path.join(folder, "profile"))
-            opened = browser.open(page, 1280)
-            bad = checked(browser, page)
-            for view, how in VIEWS.items() if given.pictures else ():
-                os.makedirs(given.pictures, exist_ok=True)
-                browser.open(page, *how)
-                browser.picture(os.path.join(given.pictures, f"{name}-{view}.png"))
-            browser.close()
-            failed |= bool(bad)
-            print(f"| {name} | {os.path.getsize(page) / 1000:.0f} kB | {opened:.0f} ms | {'; '.join(bad) or 'fine'} |", flush=True)
+            failed |= toured(name, page, given.pictures)
+    for page in given.pages:
+        # A page of a case is named after its folder.
+        failed |= toured(os.path.basename(os.path.dirname(os.path.abspath(page))), os.path.abspath(page), given.pictures)
     sys.exit(failed)
 
 

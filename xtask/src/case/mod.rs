@@ -80,7 +80,7 @@ fn check(repository: &Repository, name: &str, quick: bool) -> Result<(), String>
             case.shown.iter().try_for_each(|step| shell.run(&named(step)))
         };
         match truths(&shell, &deadweight, &case).and_then(|()| shown()) {
-            Ok(()) => return Ok(()),
+            Ok(()) => return page(&shell, &deadweight, &case),
             Err(why) => complaint = why,
         }
         eprintln!("{name}: attempt {attempt} of {TRIES}: {complaint}");
@@ -154,6 +154,23 @@ fn truths(shell: &Shell<'_>, deadweight: &Path, case: &Case) -> Result<(), Strin
         .status()
         .map_err(|e| format!("deadweight: {e}"))?;
     if status.success() { Ok(()) } else { Err("a truth does not hold".to_owned()) }
+}
+
+/// Makes the page of the slow and the fast form, compared: `$OUT/compare.html`, which `bench/tour.py` opens.
+fn page(shell: &Shell<'_>, deadweight: &Path, case: &Case) -> Result<(), String> {
+    let named = |wanted: &str| case.variants.iter().find(|(name, _)| name == wanted);
+    let forms = [named("slow").or(case.variants.first()), named("fast").or(case.variants.last())];
+    let output = Command::new(deadweight)
+        .args(["compare", "-q", "-r", "3", "--html"])
+        .arg(shell.out.join("compare.html"))
+        .args(forms.into_iter().flatten().map(|(_, command)| shell.named(command)))
+        .current_dir(shell.folder)
+        .output()
+        .map_err(|e| format!("deadweight: {e}"))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(format!("the page: {}", String::from_utf8_lossy(&output.stderr).trim()))
 }
 
 /// The environment of a case's commands.
