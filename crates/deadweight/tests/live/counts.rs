@@ -76,7 +76,7 @@ fn one_run_is_not_repeated_to_count() {
 fn calls_and_allocations_of_cpp_are_counted() {
     Truth::of("@calls_in_cpp")
         .with(&[RUNS, &["parse"]].concat())
-        .each(600_000, 2.0, 124.0)
+        .each(600_000, 2.0, 1524.0)
         .found_at("allocation", "parse", "calls_in_cpp.cpp", LINE)
         .check();
 }

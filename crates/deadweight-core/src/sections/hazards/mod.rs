@@ -14,6 +14,7 @@ use crate::sections::stages;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Hazard, Stage};
 use deadweight_report::wording::{percent, time};
+use deadweight_trace::Meta;
 use deadweight_trace::units::Ns;
 pub(crate) use series::of_series;
 
@@ -45,7 +46,7 @@ pub(crate) fn of_run(
     }
     if !clean {
         found.extend(too_short(facts, wall));
-        found.extend(heavy(wall, facts.trace.meta.attached));
+        found.extend(heavy(wall, &facts.trace.meta));
     }
     found.extend(disturbance::disturbed(facts, wall).or_else(|| disturbance::crowded(facts, wall)));
     found.extend(disturbance::throttled(facts, wall));
@@ -181,12 +182,14 @@ fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     ))
 }
 
-fn heavy(wall: &Attribution, attached: bool) -> Option<Hazard> {
+fn heavy(wall: &Attribution, meta: &Meta) -> Option<Hazard> {
     let overhead = wall.of(OBSERVER);
-    let way_out = if attached {
+    let way_out = if meta.attached {
         "The slowed program does less than it would without recording."
-    } else {
+    } else if meta.records_faults() {
         "With -r 10 the wall time comes from runs without recording."
+    } else {
+        "`deadweight -r 10 -- COMMAND` takes the wall time from runs without recording."
     };
     (overhead.share_of(wall.total) >= HEAVY).then(|| {
         hazard(
