@@ -88,7 +88,9 @@ pub(crate) struct Entry {
     pub(crate) ns: Ns,
     /// Without the part of waits during which another task of the subject was on a CPU.
     pub(crate) alone: Ns,
-    /// How many began in it.
+    /// How many slices it has.
+    pub(crate) slices: u64,
+    /// How many calls, faults or waits began in it.
     pub(crate) count: u64,
     /// Time by stacks that were taken at calls, faults and waits.
     pub(crate) sites: Weights,
@@ -199,6 +201,7 @@ impl Entry {
             detail,
             ns: Ns::ZERO,
             alone: Ns::ZERO,
+            slices: 0,
             count: 0,
             sites: Weights::new(),
             samples: Weights::new(),

@@ -266,6 +266,7 @@ impl<'a, 't> Charge<'a, 't> {
         let entry = self.entry((account, slice.process, detail));
         entry.ns += ns;
         entry.alone += alone;
+        entry.slices += 1;
         entry.count += began;
         if site.is_known() {
             let weight = entry.sites.entry(site).or_default();
