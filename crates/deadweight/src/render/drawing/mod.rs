@@ -156,6 +156,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_row_has_a_colour() {
+        let colours = |id: &str| STYLE.matches(&format!(".a-{id} {{")).count();
+        let ids = deadweight_report::account::AccountId::all().map(|account| account.id());
+        let without: Vec<&str> = ids.filter(|id| *id != "idle" && colours(id) != 1).collect();
+        assert!(without.is_empty(), "drawing.css: {without:?}");
+    }
+
+    #[test]
     fn axes_have_round_steps() {
         for (length, step, count) in [(0, 0, 1), (7, 1, 8), (100, 20, 6), (1_138_000, 200_000, 6)] {
             let ticks = ticks(length);

@@ -1,6 +1,7 @@
 //! The ledger as one bar and a table. Each row has its time in nanoseconds too: they add up to the wall time.
 
 use super::text::shown;
+pub(super) use crate::render::drawing::ledger::class;
 use crate::render::quantity::{Scale, count, time};
 use deadweight_report::account::row_name;
 use deadweight_report::report::{Basis, Report, Row};
@@ -104,9 +105,4 @@ fn interval(row: &Row, scale: Scale) -> String {
 
 fn name(row: &Row) -> String {
     shown(row_name(&row.account, &row.group))
-}
-
-/// The account as a part of a class name: those of foreign reports may hold anything.
-pub(super) fn class(account: &str) -> String {
-    account.chars().filter(|c| c.is_ascii_lowercase() || *c == '-').take(32).collect()
 }
