@@ -28,6 +28,7 @@ pub(crate) mod counting;
 pub(crate) mod decimate;
 mod decimated_call;
 pub(crate) mod known_overhead;
+mod named;
 pub(crate) mod probes;
 mod root_rung;
 mod sampling_clock;

@@ -3,7 +3,7 @@
 //! Reads only symbol tables. Entry probes only: return uprobes replace return addresses, which breaks when Go moves
 //! stacks.
 
-use super::Entry;
+use super::{Entry, named};
 use crate::launch::{Probe, Register, Request, find};
 use object::{Object, ObjectSegment, ObjectSymbol};
 use std::fs;
@@ -44,11 +44,16 @@ const GOROUTINE: Register = Register::Number(28);
 /// The entry points of the program's own code. Empty for a stripped static program.
 pub(crate) fn entries(request: &Request) -> Vec<Entry> {
     let mut entries = Vec::new();
-    if let Some(binary) = Binary::of(request)
-        && let Some(main) = binary.places(&MAINS).into_iter().flatten().next()
+    let own =
+        find(&request.argv, request.dir.as_deref()).and_then(|path| fs::canonicalize(path).ok());
+    let is_own = |binary: &Binary| own.as_ref() == Some(&binary.path);
+    // What a script starts calls its `main` through the C library, but for Go.
+    for binary in Binary::all(request).into_iter().filter(|binary| is_own(binary) || binary.is_go())
     {
-        let Place { offset, fixed } = main;
-        entries.push(Entry { path: binary.path, offset, fixed, common: false });
+        if let Some(main) = binary.places(&MAINS).into_iter().flatten().next() {
+            let Place { offset, fixed } = main;
+            entries.push(Entry { path: binary.path, offset, fixed, common: false });
+        }
     }
     let libc = LIBCS.iter().find_map(|path| Binary::read(Path::new(path)));
     if let Some(libc) = libc
@@ -59,9 +64,12 @@ pub(crate) fn entries(request: &Request) -> Vec<Entry> {
     entries
 }
 
-/// Probes for the command's language.
+/// Probes for the command's language, and for those of the programs that its script names.
 pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
-    let Some(binary) = Binary::of(request).filter(Binary::is_go) else { return Vec::new() };
+    Binary::all(request).iter().filter(|binary| binary.is_go()).flat_map(of_go).collect()
+}
+
+fn of_go(binary: &Binary) -> Vec<Probe> {
     // An ordinary user can have breakpoints for the first few only.
     let names = [GO_RELEASE, GO_WAIT, GO_SLEEP];
     let places = binary.places(&names);
@@ -104,8 +112,10 @@ struct Binary {
 }
 
 impl Binary {
-    fn of(request: &Request) -> Option<Self> {
-        Self::read(&find(&request.argv, request.dir.as_deref())?)
+    /// The binaries of the programs that a command names.
+    fn all(request: &Request) -> Vec<Self> {
+        let programs = named::programs(&request.argv, request.dir.as_deref());
+        programs.iter().filter_map(|path| Self::read(path)).collect()
     }
 
     fn read(path: &Path) -> Option<Self> {
