@@ -33,7 +33,7 @@
 //! A session window with a heap object per event: a million pointers marked again and again.
 //! In `tests/programs`: `live_pointers.go`, `many_dicts.py`.
 
-use super::{AccountId, Claim, Class, Inspection};
+use super::{AccountId, Claim, Class, Inspection, text_conversion};
 use crate::account::Detail;
 use crate::facts::call_site::{Weights, add};
 use crate::facts::processes::ProcessId;
@@ -52,6 +52,8 @@ pub(super) const CLASS: Class =
 
 /// Below this share of the wall time a collector is not worth reporting.
 const LARGE: f64 = 0.05;
+/// From this part of the garbage on, conversions of text are named as its cause.
+const NAMED: f64 = 0.1;
 
 /// The part of the collector's time that is saved at least: memory that is not reused is cold and new. A collector that
 /// never runs (`GOGC=off`) saved 9 % of a site generator that spent at least 12 % in it; larger heaps saved 2.5 and 7 %
@@ -114,6 +116,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             (held, fresh, ns + held - fresh)
         }
     };
+    // What conversions of text allocate goes away with them: that is their finding.
+    let by_text = text_conversion::garbage(found, process);
+    let saving = saving.part(1.0 - by_text);
     if saving.share_of(net) < LARGE {
         return None;
     }
@@ -124,6 +129,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let low = low.part(least) - fresh;
     let all = percent(everywhere.ns, found.cpu.net());
     let mut evidence = evidence(net, (beside, &all), held, instead);
+    evidence.extend((by_text >= NAMED).then(|| of_conversions(by_text)));
     if with_it.share_of(net) >= 0.01 {
         evidence.push(format!(
             "{} more in the allocations that cause it: the saving includes both; the collector \
@@ -151,6 +157,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         evidence,
         remedy: remedy(language).into(),
     })
+}
+
+fn of_conversions(part: f64) -> String {
+    format!(
+        "conversions of text make {:.0} % of the garbage: what goes away with them is not in the saving",
+        part * 100.0
+    )
 }
 
 /// What belongs to the collector's own time in a wall time `net`: its work in parallel with the
@@ -391,6 +404,25 @@ mod tests {
         // Slower faults would cost the whole saving.
         let report = weighed(&churning(6000));
         assert!(report.findings.iter().all(|f| f.class != "gc"));
+    }
+
+    #[test]
+    fn garbage_of_conversions_is_their_finding() {
+        let compile = "regexp/syntax.parse (/usr/local/go/src/regexp/syntax/parse.go:9) <- regexp.MustCompile (/usr/local/go/src/regexp/regexp.go:9) <- main.fill (mail.go:63) <- main.main (mail.go:124)";
+        let by = |allocates: &str| {
+            let assist = format!("runtime.gcAssistAlloc <- runtime.mallocgc <- {allocates}");
+            let alloc = format!("runtime.mallocgcTiny <- runtime.mallocgc <- {allocates}");
+            let rest = "main.main (mail.go:80)";
+            let some = (15, compile);
+            found(&computing("Go", &[some, (20, &assist), (20, &alloc), (30, rest), some]))
+        };
+        let text = by(compile);
+        let first = text.lines().next().unwrap_or_default();
+        assert!(first.contains("text-conversion") && first.contains("@ main.fill:63"), "{text}");
+        assert!(!text.contains("gc "), "{text}");
+        // Near miss: the program itself makes the garbage.
+        let text = by(FEED);
+        assert!(text.contains("gc ") && text.contains("text-conversion"), "{text}");
     }
 
     #[test]

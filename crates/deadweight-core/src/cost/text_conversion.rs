@@ -233,34 +233,51 @@ fn goes_on(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> 
 /// What the memory costs that is allocated in these places: their part, by samples in the allocator, of collecting, of
 /// giving back, and of first touches.
 fn memory_for(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Ns {
-    let account = AccountId::of_class;
+    let of_memory = ["gc", "memory-churn", "first-touch"].map(AccountId::of_class);
+    let entries = found.wall.in_process(process).filter(|e| of_memory.contains(&e.account));
+    entries.map(|entry| entry.ns).sum::<Ns>().part(part_of_memory(found, process, places))
+}
+
+/// The part of a process' allocating, by samples, that these places have.
+fn part_of_memory(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> f64 {
     let (mut here, mut all) = (0, 0);
     for (of, site, amount) in samples_of(found, process) {
         let inside = places.contains_key(&site);
-        if of != account("allocation") && !inside {
+        if of != AccountId::of_class("allocation") && !inside {
             continue;
         }
         let allocates = site.stack().is_some_and(|stack| is_for_memory(&found.facts.sample(stack)));
         all += if allocates { amount } else { 0 };
         here += if allocates && inside { amount } else { 0 };
     }
-    let of_memory = ["gc", "memory-churn", "first-touch"].map(account);
-    let entries = found.wall.in_process(process).filter(|e| of_memory.contains(&e.account));
-    entries.map(|entry| entry.ns).sum::<Ns>().part(here as f64 / all.max(1) as f64)
+    here as f64 / all.max(1) as f64
+}
+
+/// The part of a process' allocating that its finding of this class makes; 0 without one. A collector that runs for it
+/// is no finding beside.
+pub(super) fn garbage(found: &Inspection<'_, '_>, process: ProcessId) -> f64 {
+    let share = Share::of(found.wall, AccountId::of_class(CLASS.id), process);
+    let chosen = share.and_then(|share| chosen(found, &share, process));
+    chosen.map_or(0.0, |(_, places)| part_of_memory(found, process, &places))
+}
+
+/// The way that is worth a finding, and its samples.
+fn chosen(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> Option<(Way, Weights)> {
+    let net = found.wall.net();
+    ways(found, share)
+        .into_iter()
+        .filter(|(way, places)| *way != Way::Expression || goes_on(found, process, places))
+        .filter(|(way, places)| {
+            way.is_indirect() && share.time_of(amount(places)).share_of(net) >= way.large()
+        })
+        .max_by_key(|(_, places)| amount(places))
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    let ways = ways(found, &share);
-    let (way, places) = ways
-        .into_iter()
-        .filter(|(way, places)| *way != Way::Expression || goes_on(found, process, places))
-        .filter(|(way, places)| {
-            way.is_indirect() && share.time_of(amount(places)).share_of(net) >= way.large()
-        })
-        .max_by_key(|(_, places)| amount(places))?;
+    let (way, places) = chosen(found, &share, process)?;
     let samples = amount(&places);
     let ns = share.time_of(samples);
     let (low, high) = share.interval(ns);
@@ -286,7 +303,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             percent(ns, net),
         ),
         amount: ns,
-        saving: ns.part(typical),
+        // Other allocations would still make the collector run.
+        saving: ns.part(typical) + memory.part(least),
         range: (low.part(least), (high + memory).part(most)),
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &places),
