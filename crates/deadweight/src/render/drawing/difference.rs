@@ -73,11 +73,19 @@ pub fn drawing(a: &Stacks, b: &Stacks, id: &str) -> Drawing {
 /// Both trees as one.
 fn both(sides: [&Stacks; 2]) -> Vec<Both> {
     let mut nodes = vec![Both::default()];
+    let programs = sides.map(program);
+    // Two builds under two names: what they call is to meet.
+    let common = match &programs {
+        [Some((_, a)), Some((_, b))] if a != b => Some(format!("{a}, {b}")),
+        _ => None,
+    };
     for (side, stacks) in sides.into_iter().enumerate() {
         let mut place = vec![0; stacks.nodes.len()];
         for (at, Node(parent, name, own)) in stacks.nodes.iter().enumerate() {
             if at > 0 {
-                let name = stacks.names.get(*name as usize).cloned().unwrap_or_default();
+                let own = || stacks.names.get(*name as usize).cloned().unwrap_or_default();
+                let is_program = programs[side].as_ref().is_some_and(|(program, _)| *program == at);
+                let name = common.clone().filter(|_| is_program).unwrap_or_else(own);
                 let new = nodes.len();
                 let into = *nodes[place[*parent]].children.entry(name).or_insert(new);
                 if into == new {
@@ -98,6 +106,21 @@ fn both(sides: [&Stacks; 2]) -> Vec<Both> {
         }
     }
     nodes
+}
+
+/// The node of the program with most of the time, and its name: programs are what lies below the root.
+fn program(stacks: &Stacks) -> Option<(usize, String)> {
+    let mut times: BTreeMap<usize, u64> = BTreeMap::new();
+    for (at, Node(_, _, own)) in stacks.nodes.iter().enumerate().skip(1) {
+        let mut up = at;
+        while stacks.nodes[up].0 > 0 {
+            up = stacks.nodes[up].0;
+        }
+        *times.entry(up).or_default() += own.iter().map(|(_, ns)| ns).sum::<u64>();
+    }
+    let (most, _) = times.into_iter().max_by_key(|(_, ns)| *ns)?;
+    let Node(_, name, _) = &stacks.nodes[most];
+    Some((most, stacks.names.get(*name as usize)?.clone()))
 }
 
 /// Red where B takes longer, blue where A does, light where they are about equal.
@@ -125,6 +148,9 @@ mod tests {
         let nodes = both([&a, &b]);
         let times: Vec<[u64; 2]> = nodes.iter().map(|node| node.ns).collect();
         assert_eq!(times, [[15, 7], [15, 7], [5, 0]]);
+        let other = stacks(vec![node(0, 0, 0), node(0, 1, 4), node(1, 2, 3)], &["all", "new", "g"]);
+        let times: Vec<[u64; 2]> = both([&a, &other]).iter().map(|node| node.ns).collect();
+        assert_eq!(times, [[15, 7], [15, 7], [5, 3]], "another name of the program");
         let drawn = drawing(&a, &b, "x").body.into_string();
         assert!(drawn.contains("<title>g: A 5 ns, B 0 ns</title>"), "{drawn}");
     }

@@ -25,7 +25,7 @@ pub(super) fn section(report: &Report) -> Markup {
     html! {
         section aria-labelledby="checked-head" {
             h2 #checked-head { "What was checked" }
-            p { (report.checks.len()) " kinds of hidden cost: " (parts.join(", ")) "." }
+            p { "Of " (report.checks.len()) " kinds of hidden cost: " (parts.join(", ")) "." }
             details {
                 summary { "Each of them" }
                 ul.checks {

@@ -110,7 +110,7 @@ fn rows(comparison: &Comparison, letter: char) -> Markup {
                             td.n { (scale.digits(scale.steps(row.a_ns))) }
                             td.n { (scale.digits(scale.steps(row.b_ns))) }
                             td.n { (signed(row.difference_ns)) }
-                            td.n { @if row.share.abs() >= 0.005 { (percent(row.share)) } }
+                            td.n { @if row.share.abs() >= 0.005 { (percent(row.share).replace('-', "−")) } }
                             td.n { (interval(row)) }
                             td { (long(&row.a_note)) }
                             td { (long(&row.b_note)) }
@@ -161,8 +161,8 @@ fn flames(a: Compared<'_>, b: Compared<'_>, letter: char) -> Markup {
         section aria-labelledby={ (id) "-head" } {
             h2 id={ (id) "-head" } { "Flame graph: A and " (letter) }
             p.aside {
-                "Widths are the time of both together. Red: " (letter) " takes longer there. Blue: A does. The deeper the colour, \
-                 the larger the difference beside the node's time."
+                "The width is the time of both together. Red: " (letter) " takes longer there. Blue: A does. Pale: about as long \
+                 in both."
             }
             div.scroll.drawing tabindex="0" role="region" aria-label={ "Drawing: flame graph of A and " (letter) } {
                 (drawing.element())

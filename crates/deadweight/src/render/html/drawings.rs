@@ -29,8 +29,9 @@ pub(super) fn of_what(report: &Report, picture: &Picture) -> Markup {
 }
 
 pub(super) fn timeline(picture: &Picture) -> Markup {
-    let states = "Full height: on a CPU, or ready for one. Thin: blocked, by cause. The thick line is the path that the \
-                  wall time consisted of; an arrow goes from the end of a wait on it to the task that ended it.";
+    let states = "Full height: the task was on a CPU, or ready for one. Thin: it was blocked; the colour says by what. The thick \
+                  line is the critical path: what the wall time was spent on. An arrow leads from the end of a wait on it to the \
+                  task that ended it.";
     html! {
         section #timeline aria-labelledby="timeline-head" {
             h2 #timeline-head { "Timeline" }
@@ -50,7 +51,7 @@ pub(super) fn timeline(picture: &Picture) -> Markup {
             p.aside {
                 "States shorter than " (time(picture.cell_ns)) " are drawn together with their neighbours."
                 @if picture.left_out > 0 {
-                    " Without a lane: " (things(picture.left_out as u64, "task")) ", very short or those that matter least on the path."
+                    " " (things(picture.left_out as u64, "task")) " without a lane: very short ones, and those that matter least."
                 }
             }
             (waits(picture))
@@ -61,20 +62,23 @@ pub(super) fn timeline(picture: &Picture) -> Markup {
 /// The waits on the path, longest first.
 fn waits(picture: &Picture) -> Markup {
     let mut waits: Vec<&Wait> = picture.waits.iter().collect();
-    waits.sort_by_key(|wait| std::cmp::Reverse(wait.end - wait.start));
+    waits.sort_by_key(|wait| (wait.filled, std::cmp::Reverse(wait.end - wait.start)));
     if waits.is_empty() {
         return html! {};
     }
     let (first, more) = waits.split_at(waits.len().min(LISTED));
     html! {
         h3 { "The longest waits on the path" }
+        p.aside {
+            "While a task waits for another one of the command, the path goes on in that one: such a wait has no share of its own."
+        }
         (table(picture, first))
         @if !more.is_empty() {
-            details { summary { (things(more.len() as u64, "shorter wait")) } (table(picture, more)) }
+            details { summary { (things(more.len() as u64, "more wait")) } (table(picture, more)) }
         }
         @if picture.more_waits.0 > 0 {
             p.aside {
-                "Not listed: " (things(picture.more_waits.0 as u64, "more wait")) ", of " (time(picture.more_waits.1)) " together."
+                "Not listed: " (things(picture.more_waits.0 as u64, "wait")) ", of " (time(picture.more_waits.1)) " together."
             }
         }
     }
@@ -93,7 +97,11 @@ fn table(picture: &Picture, waits: &[&Wait]) -> Markup {
                         tr data-waiter=(wait.tid) data-waker=[wait.waker] {
                             td.n { (time(wait.start)) }
                             td.n { (time(wait.end - wait.start)) }
-                            td.n { (percent((wait.end - wait.start) as f64 / picture.wall_ns.max(1) as f64)) }
+                            td.n {
+                                @if wait.filled { "–" } @else {
+                                    (percent((wait.end - wait.start) as f64 / picture.wall_ns.max(1) as f64))
+                                }
+                            }
                             td { (long(&wait.name)) " " (wait.tid) }
                             td { (long(&wait.what)) }
                             td { (long(&wait.by)) }
@@ -113,8 +121,8 @@ pub(super) fn usage(picture: &Picture) -> Markup {
             p.aside { (drawing.text) "." }
             div.scroll.drawing tabindex="0" role="region" aria-label="Drawing: CPU use over time" { (drawing.element()) }
             p.aside {
-                "Each interval is " (time(picture.usage.interval_ns)) " long; its sum is exact. Within it, the program's own time \
-                 is divided by the samples of that interval. The dashed line is the CPUs that there were."
+                "Each interval is " (time(picture.usage.interval_ns)) " long. Its total is exact; samples tell what the program's \
+                 own code did in it. The dashed line is the number of CPUs."
             }
         }
     }
@@ -158,7 +166,7 @@ pub(super) fn flame(picture: &Picture) -> Markup {
             div.scroll.drawing tabindex="0" role="region" aria-label="Drawing: flame graph" { (drawing.element()) }
             p.readout aria-live="polite" {}
             @if picture.on_path.left_out > 0 {
-                p.aside { (count(picture.on_path.left_out as u64)) " smaller nodes are added to their callers." }
+                p.aside { (count(picture.on_path.left_out as u64)) " small functions are not drawn: their time is in their callers." }
             }
         }
     }

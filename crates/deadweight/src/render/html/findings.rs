@@ -3,7 +3,7 @@
 use super::text::{brief, long, shown};
 use crate::render::quantity::{count, percent, time};
 use crate::render::terminal::saving;
-use deadweight_report::report::{Finding, How, Report, Site};
+use deadweight_report::report::{CheckOutcome, Finding, How, Report, Site};
 use maud::{Markup, html};
 
 /// Places of one finding that are shown.
@@ -14,7 +14,12 @@ pub(super) fn section(report: &Report) -> Markup {
         section #findings aria-labelledby="findings-head" {
             h2 #findings-head { "Hidden costs" }
             @if report.findings.is_empty() {
-                p { "None was found: as far as this run shows, the time is the program's own work and its waits." }
+                @let unchecked = report.checks.iter().filter(|check| check.outcome == CheckOutcome::NotCheckable).count();
+                p {
+                    "None was found"
+                    @if unchecked > 0 { " among the " (report.checks.len() - unchecked) " kinds that this run can show" }
+                    "."
+                }
             } @else {
                 p.aside { "A saving is a prediction for the whole run. Findings may overlap; the rows above never do." }
             }

@@ -3,7 +3,7 @@
 use super::text::shown;
 pub(super) use crate::render::drawing::ledger::class;
 use crate::render::quantity::{Scale, count, time};
-use deadweight_report::account::row_name;
+use deadweight_report::account::{OBSERVER, row_name};
 use deadweight_report::report::{Basis, Report, Row};
 use deadweight_report::stats::apportion::apportion;
 use maud::{Markup, html};
@@ -95,6 +95,8 @@ pub(super) fn table(rows: &[Row], total: u64, of: &str) -> Markup {
 
 fn interval(row: &Row, scale: Scale) -> String {
     match row.basis {
+        // Its cost per event is calibrated.
+        Basis::Exact if row.account == OBSERVER.id() => "estimate".into(),
         Basis::Exact => "exact".into(),
         Basis::Sampled => {
             let end = |ns| scale.digits(scale.steps(ns));

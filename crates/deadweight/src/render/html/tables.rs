@@ -2,39 +2,59 @@
 
 use super::text::long;
 use crate::render::page::fitted_path;
-use crate::render::picture::Picture;
+use crate::render::picture::{Picture, SourceLine};
 use crate::render::quantity::{count, percent, time};
 use deadweight_report::account::row_name;
-use deadweight_report::wording::bytes;
+use deadweight_report::wording::{bytes, things};
 use maud::{Markup, html};
+
+/// Lines that the table shows at once.
+const LISTED: usize = 15;
+/// If the lines of less of the CPU time are known, there is no table.
+const KNOWN: f64 = 0.01;
 
 pub(super) fn lines(picture: &Picture) -> Markup {
     let all = picture.on_cpu.total.max(1) as f64;
+    let known = picture.lines_ns as f64 / all;
+    let (first, more) = picture.lines.split_at(picture.lines.len().min(LISTED));
     html! {
         @if !picture.lines.is_empty() {
             section aria-labelledby="lines-head" {
                 h2 #lines-head { "Source lines" }
-                p.aside {
-                    "CPU time of all threads in a line, and in code without lines that it calls; " (percent(picture.lines_ns as f64 / all))
-                    " of it is in lines that are known."
+                @if known < KNOWN {
+                    p.aside { "Nearly all CPU time (" (percent(1.0 - known)) ") is in code whose source lines are not known." }
+                } @else {
+                    p.aside {
+                        "CPU time of all threads by source line. Code without lines counts for the line that calls it. For "
+                        (percent(known)) " of the CPU time the line is known."
+                    }
+                    (line_table(first, all))
+                    @if !more.is_empty() {
+                        details { summary { (things(more.len() as u64, "line")) " with less time" } (line_table(more, all)) }
+                    }
                 }
-                div.scroll tabindex="0" role="region" aria-label="Table: source lines" {
-                    table {
-                        thead { tr {
-                            th.n scope="col" { "time" } th.n scope="col" { "share" } th scope="col" { "row" }
-                            th scope="col" { "line" } th scope="col" { "function" } th scope="col" { "text" }
-                        } }
-                        tbody {
-                            @for line in &picture.lines {
-                                tr {
-                                    td.n { (time(line.ns)) }
-                                    td.n { (percent(line.ns as f64 / all)) }
-                                    td.row { span class={ "key a-" (line.account) } {} (row_name(line.account, line.account)) }
-                                    td { code { (place(&line.file)) ":" (line.line) } }
-                                    td { code { (long(&line.function)) } }
-                                    td { code { (long(&line.text)) } }
-                                }
-                            }
+            }
+        }
+    }
+}
+
+fn line_table(lines: &[SourceLine], all: f64) -> Markup {
+    html! {
+        div.scroll tabindex="0" role="region" aria-label={ "Table: source lines from " (lines.first().map_or("", |line| &line.file)) } {
+            table {
+                thead { tr {
+                    th.n scope="col" { "time" } th.n scope="col" { "share" } th scope="col" { "row" }
+                    th scope="col" { "line" } th scope="col" { "function" } th scope="col" { "text" }
+                } }
+                tbody {
+                    @for line in lines {
+                        tr {
+                            td.n { (time(line.ns)) }
+                            td.n { (percent(line.ns as f64 / all)) }
+                            td.row { span class={ "key a-" (line.account) } {} (row_name(line.account, line.account)) }
+                            td { code { (place(&line.file)) ":" (line.line) } }
+                            td { code { (long(&line.function)) } }
+                            td { code { (long(&line.text)) } }
                         }
                     }
                 }
@@ -48,14 +68,17 @@ pub(super) fn calls(picture: &Picture) -> Markup {
         @if !picture.calls.is_empty() {
             section aria-labelledby="calls-head" {
                 h2 #calls-head { "System calls, with their rates" }
-                p.aside { "Of all tasks, on the path or not. Rates are per second of the wall time." }
+                p.aside {
+                    "Calls of all tasks, on the path or not. Rates are per second of the wall time. Not blocked: the task was on a \
+                     CPU, or ready for one; the cost of recording is in it."
+                }
                 div.scroll tabindex="0" role="region" aria-label="Table: system calls" {
                     table {
                         thead { tr {
                             th scope="col" { "call" } th scope="col" { "process" } th.n scope="col" { "calls" }
                             th.n scope="col" { "calls/s" } th.n scope="col" { "bytes" } th.n scope="col" { "bytes/s" }
-                            th.n scope="col" { "bytes each" } th.n scope="col" { "time" } th.n scope="col" { "without waits" }
-                            th.n scope="col" { "each, without waits" }
+                            th.n scope="col" { "bytes each" } th.n scope="col" { "time" } th.n scope="col" { "not blocked" }
+                            th.n scope="col" { "each, not blocked" }
                         } }
                         tbody {
                             @for call in &picture.calls {
@@ -88,7 +111,8 @@ fn place(file: &str) -> Markup {
 }
 
 fn per_second(amount: u64, wall_ns: u64) -> u64 {
-    let rate = u128::from(amount) * 1_000_000_000 / u128::from(wall_ns.max(1));
+    let wall = u128::from(wall_ns.max(1));
+    let rate = (u128::from(amount) * 1_000_000_000 + wall / 2) / wall;
     u64::try_from(rate).unwrap_or(u64::MAX)
 }
 
@@ -99,6 +123,7 @@ mod tests {
     #[test]
     fn rates_are_of_the_wall_time() {
         assert_eq!(per_second(3, 1_000_000), 3000);
+        assert_eq!(per_second(2, 2_590_000_000), 1);
         assert_eq!(per_second(u64::MAX, 1), u64::MAX);
         assert_eq!(per_second(1, 0), 1_000_000_000);
     }

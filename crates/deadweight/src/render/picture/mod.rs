@@ -87,6 +87,8 @@ pub struct Wait {
     pub start: u64,
     /// ... to when it is on the path.
     pub end: u64,
+    /// Whether the path goes on in another task of the command meanwhile: the time is that task's.
+    pub filled: bool,
     /// The task that waited.
     pub tid: u32,
     /// Its name.

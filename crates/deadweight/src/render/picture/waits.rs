@@ -12,13 +12,13 @@ const WAITS: usize = 120;
 /// The longest waits, in order of time; and the number and the time of the others.
 pub(super) fn longest(run: &OneRun<'_, '_>, chosen: &Chosen) -> (Vec<Wait>, (usize, u64)) {
     let (path, timeline) = (run.path(), run.timeline());
-    let filled = path.joins.iter().map(|join| (join.start, join.end, join.block));
-    let outside = path.waits(timeline).map(|(start, end, _, block)| (start, end, block));
-    let mut all: Vec<_> = filled.chain(outside).filter(|(start, end, _)| start < end).collect();
-    all.sort_by_key(|(start, end, block)| (std::cmp::Reverse(*end - *start), *block));
+    let filled = path.joins.iter().map(|join| (join.start, join.end, join.block, true));
+    let outside = path.waits(timeline).map(|(start, end, _, block)| (start, end, block, false));
+    let mut all: Vec<_> = filled.chain(outside).filter(|(start, end, ..)| start < end).collect();
+    all.sort_by_key(|(start, end, block, _)| (std::cmp::Reverse(*end - *start), *block));
     let others = all.split_off(all.len().min(WAITS));
-    all.sort_by_key(|(start, _, block)| (*start, *block));
-    let waits = all.into_iter().filter_map(|(start, end, index)| {
+    all.sort_by_key(|(start, _, block, _)| (*start, *block));
+    let waits = all.into_iter().filter_map(|(start, end, index, filled)| {
         let block = timeline.blocks.get(index as usize)?;
         let waker = match block.woken_by {
             WokenBy::Task(task) => Some(task),
@@ -29,6 +29,7 @@ pub(super) fn longest(run: &OneRun<'_, '_>, chosen: &Chosen) -> (Vec<Wait>, (usi
         Some(Wait {
             start: (start - path.subject.start).0,
             end: (end - path.subject.start).0,
+            filled,
             tid: timeline.task(block.task).tid.0,
             name: cut(&run.process_name(block.task)),
             lane: chosen.lane(block.task),
@@ -39,6 +40,6 @@ pub(super) fn longest(run: &OneRun<'_, '_>, chosen: &Chosen) -> (Vec<Wait>, (usi
             inferred: block.inferred,
         })
     });
-    let time = others.iter().map(|(start, end, _)| (*end - *start).0).sum();
+    let time = others.iter().map(|(start, end, ..)| (*end - *start).0).sum();
     (waits.collect(), (others.len(), time))
 }
