@@ -127,6 +127,8 @@ pub(crate) fn fitted(text: &str, width: f64) -> String {
     let text = printable(text);
     match characters {
         0..3 => String::new(),
+        // A few letters say nothing.
+        3..7 if text.chars().count() > characters => String::new(),
         _ => shortened(&text, characters.max(4)),
     }
 }

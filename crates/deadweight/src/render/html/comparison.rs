@@ -181,9 +181,13 @@ fn alone(side: &Compared<'_>, letter: char) -> Markup {
             @for (index, finding) in side.report.findings.iter().enumerate() {
                 (findings::one(side.report, index + 1, finding, false))
             }
-            @if side.report.findings.is_empty() { p { "No hidden cost was found." } }
+            @if side.report.findings.is_empty() {
+                p { "No hidden cost was found." }
+            } @else {
+                p.aside { "Findings may overlap: their savings do not add up." }
+            }
             details {
-                summary { "Its ledger" }
+                summary { "Ledger of " (letter) }
                 (ledger::table(&side.report.ledger, side.report.wall_ns, "wall time"))
             }
         }

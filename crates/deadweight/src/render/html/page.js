@@ -20,7 +20,8 @@
   const n = (value) => String(Math.round(value * 10) / 10);
   const fit = (text, width) => {
     const most = Math.floor(width / 6.9);
-    return most < 3 ? "" : text.length <= most ? text : text.slice(0, most - 1) + "…";
+    // A few letters say nothing.
+    return most < 3 || (most < 7 && text.length > most) ? "" : text.length <= most ? text : text.slice(0, most - 1) + "…";
   };
 
   const timeline = (picture) => {
