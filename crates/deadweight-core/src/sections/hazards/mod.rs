@@ -191,11 +191,12 @@ fn heavy(wall: &Attribution, meta: &Meta) -> Option<Hazard> {
     } else {
         "`deadweight -r 10 -- COMMAND` takes the wall time from runs without recording."
     };
+    let known = if meta.records_faults() { "by calibration" } else { "by samples in the kernel" };
     (overhead.share_of(wall.total) >= HEAVY).then(|| {
         hazard(
             "traced-heavily",
             format!(
-                "Recording took {} of this run, by calibration: see the row tracing. {way_out}",
+                "Recording took {} of this run, {known}: see the row tracing. {way_out}",
                 percent(overhead, wall.total)
             ),
         )

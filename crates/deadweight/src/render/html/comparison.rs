@@ -179,7 +179,7 @@ fn alone(side: &Compared<'_>, letter: char) -> Markup {
             h2 id=(head) { (letter) " by itself" }
             (details::runs(side.report))
             @for (index, finding) in side.report.findings.iter().enumerate() {
-                (findings::one(side.report, index + 1, finding, false))
+                (findings::one(side.report, index + 1, finding, Some(letter)))
             }
             @if side.report.findings.is_empty() {
                 p { "No hidden cost was found." }
@@ -188,7 +188,7 @@ fn alone(side: &Compared<'_>, letter: char) -> Markup {
             }
             details {
                 summary { "Ledger of " (letter) }
-                (ledger::table(&side.report.ledger, side.report.wall_ns, "wall time"))
+                (ledger::table(&side.report.ledger, side.report.wall_ns, &format!("wall time of {letter}")))
             }
         }
     }

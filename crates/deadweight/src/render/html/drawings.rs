@@ -72,9 +72,9 @@ fn waits(picture: &Picture) -> Markup {
         p.aside {
             "While a task waits for another one of the command, the path goes on in that one: such a wait has no share of its own."
         }
-        (table(picture, first))
+        (table(picture, first, "waits on the path"))
         @if !more.is_empty() {
-            details { summary { (things(more.len() as u64, "more wait")) } (table(picture, more)) }
+            details { summary { (things(more.len() as u64, "more wait")) } (table(picture, more, "more waits on the path")) }
         }
         @if picture.more_waits.0 > 0 {
             p.aside {
@@ -84,9 +84,9 @@ fn waits(picture: &Picture) -> Markup {
     }
 }
 
-fn table(picture: &Picture, waits: &[&Wait]) -> Markup {
+fn table(picture: &Picture, waits: &[&Wait], name: &str) -> Markup {
     html! {
-        div.scroll tabindex="0" role="region" aria-label="Table: waits on the path" {
+        div.scroll tabindex="0" role="region" aria-label={ "Table: " (name) } {
             table {
                 thead { tr {
                     th.n scope="col" { "from" } th.n scope="col" { "time" } th.n scope="col" { "share" }

@@ -24,7 +24,7 @@ pub(super) fn section(report: &Report) -> Markup {
                 p.aside { "A saving is a prediction for the whole run. Findings may overlap; the rows above never do." }
             }
             @for (index, finding) in report.findings.iter().enumerate() {
-                (one(report, index + 1, finding, true))
+                (one(report, index + 1, finding, None))
             }
             @for finding in &report.withdrawn {
                 article.finding.withdrawn {
@@ -36,8 +36,9 @@ pub(super) fn section(report: &Report) -> Markup {
     }
 }
 
-/// One finding; `linked` if its class is explained in the same page.
-pub(super) fn one(report: &Report, number: usize, finding: &Finding, linked: bool) -> Markup {
+/// One finding; of a comparison, of this `side`. Else its class is explained in the same page.
+pub(super) fn one(report: &Report, number: usize, finding: &Finding, side: Option<char>) -> Markup {
+    let of = side.map_or(String::new(), |letter| format!(" of {letter}"));
     html! {
         article.finding {
             h3 { span.number { (number) } " " (shown(&finding.title)) }
@@ -45,9 +46,11 @@ pub(super) fn one(report: &Report, number: usize, finding: &Finding, linked: boo
             (bar(finding))
             p { (shown(&finding.text)) }
             @if !finding.sites.is_empty() { (places(finding)) }
-            @for line in &finding.evidence { (evidence(line)) }
+            @for (at, line) in (1..).zip(&finding.evidence) {
+                (evidence(line, &format!("Listing {at} of finding {number}{of}")))
+            }
             @if !finding.remedy.is_empty() { p.do { strong { "Do: " } (shown(&finding.remedy)) } }
-            @if linked {
+            @if side.is_none() {
                 p.more { a href={ "#explain-" (super::ledger::class(&finding.class)) } { "What " (shown(&finding.class)) " means" } }
             } @else {
                 p.more { "more: deadweight explain " (shown(&finding.class)) }
@@ -122,13 +125,13 @@ fn amount(finding: &Finding, site: &Site) -> String {
     }
 }
 
-/// A sentence, and the code below it with its columns kept.
-fn evidence(text: &str) -> Markup {
+/// A sentence, and the code below it with its columns kept, which has this `name`.
+fn evidence(text: &str, name: &str) -> Markup {
     let (said, code) = text.split_once('\n').unwrap_or((text, ""));
     html! {
         p.evidence { (shown(said)) }
         @if !code.is_empty() {
-            pre tabindex="0" role="region" aria-label="Listing" {
+            pre tabindex="0" role="region" aria-label=(name) {
                 @for line in code.lines() { (shown(line)) "\n" }
             }
         }
