@@ -4,7 +4,7 @@
   bench/tour.py [--pictures FOLDER] [--only NAME,...] [--binary FILE] [--make FOLDER] [PAGE...]
 
 Programs: reads of one byte, sqlite3 with 3000 inserts, `make -j2` in the folder of --make, a Go server under load that is
-attached to, two processes that wake each other (10 million events); then pages that are there already, such as those of the
+attached to, two processes that wake each other (16 million events); then pages that are there already, such as those of the
 cases (`cargo xtask cases` leaves target/cases/*/compare.html). For each it prints the size of the page, how long it takes to
 open, and what the checks of crates/deadweight/tests/cli/browser.js and of axe find wrong. Pictures: 400, 1280 and 2000 pixels
 wide, light and dark, and as printed. Needs Chromium, and `./setup.sh tests` for axe. As root.
@@ -38,7 +38,7 @@ func main() {
 }
 """
 #: What is recorded here.
-PROGRAMS = ["tiny-reads", "sqlite3", "make", "go-server", "ten-million"]
+PROGRAMS = ["tiny-reads", "sqlite3", "make", "go-server", "turns"]
 #: Width, dark, printed.
 VIEWS = {"400": (400, False, False), "1280": (1280, False, False), "2000": (2000, False, False),
          "dark": (1280, True, False), "400-dark": (400, True, False), "print": (688, False, True)}
