@@ -11,20 +11,14 @@ wide, light and dark, and as printed. Needs Chromium, and `./setup.sh tests` for
 """
 import argparse, base64, json, os, subprocess, sys, tempfile, threading, time, urllib.request
 
+from pages import TURNS
+
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 CHECK = open(os.path.join(ROOT, "crates/deadweight/tests/cli/browser.js")).read()
 BEFORE = """window.bad = [];
 addEventListener('error', (e) => bad.push('error: ' + e.message));
 addEventListener('securitypolicyviolation', (e) => bad.push('refused: ' + e.blockedURI));"""
 AXE = os.path.join(ROOT, "target/consumers/node_modules/axe-core/axe.min.js")
-TURNS = """import os, sys
-a, b = os.pipe(), os.pipe()
-turns = int(sys.argv[1])
-if os.fork() == 0:
-    for _ in range(turns): os.read(a[0], 1); os.write(b[1], b'x')
-    os._exit(0)
-for _ in range(turns): os.write(a[1], b'x'); os.read(b[0], 1)
-"""
 SERVER = """package main
 
 import ("crypto/sha256"; "fmt"; "net/http")

@@ -7,17 +7,15 @@ use crate::database::{Row, Value};
 use crate::error::ArchiveError;
 use crate::packed::Shape;
 use crate::read::unpacked;
+use deadweight_report::benchmarks::units::DURATIONS;
 use deadweight_report::stats::median::interval_of;
+use deadweight_report::tables::OURS;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The kind of runs that were measured here.
-const OURS: &str = "deadweight";
 /// Times in ns below which a whole number says too little: 0.01 % of it is a nanosecond.
 const SHORT: f64 = 10_000.0;
-/// The units of a benchmark's times.
-const UNITS: [&str; 2] = ["sec/op", "sec"];
 
 /// A workload's runs, oldest first: in order of the times of their commits, or of when they were measured where that
 /// is not known.
@@ -152,7 +150,7 @@ fn figures(report_json: &[u8]) -> Option<Vec<f64>> {
         benchmark: BTreeMap<String, Vec<f64>>,
     }
     let mut figures: Figures = serde_json::from_slice(report_json).ok()?;
-    let mut seconds = UNITS.iter().find_map(|unit| figures.benchmark.remove(*unit))?;
+    let mut seconds = DURATIONS.iter().find_map(|unit| figures.benchmark.remove(*unit))?;
     seconds.iter_mut().for_each(|value| *value *= 1e9);
     (!seconds.is_empty()).then_some(seconds)
 }

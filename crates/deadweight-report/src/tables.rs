@@ -14,6 +14,8 @@ use serde::{Deserialize, Serialize};
 
 /// The version of the tables.
 pub const TABLES_VERSION: u32 = 1;
+/// The kind of runs that deadweight measured, see [`Origin::kind`].
+pub const OURS: &str = "deadweight";
 
 /// Where a report came from: what it does not say itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

@@ -61,7 +61,7 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     descriptor_limit::raise();
     oom_score::raise();
     let request = Request { argv: vec![target.program().into()], ..Request::default() };
-    let probes = probes::of_language(&request);
+    let (_, probes) = probes::of(&request);
     let cpus = procfs::online_cpus();
     let before_events = Before::events()?;
     let programs = Programs::start(&cpus, |_| ()).ok();

@@ -108,9 +108,8 @@ impl Recording {
     ) -> Result<Self, Error> {
         let root = pid.cast_unsigned();
         descriptor_limit::raise();
-        let entries = probes::entries(request);
-        let mut probes = request.probes.clone();
-        probes.extend(probes::of_language(request));
+        let (entries, of_language) = probes::of(request);
+        let probes = [request.probes.clone(), of_language].concat();
         let level = plan.rung.level;
         let before_events = series.before_events()?;
         let closing_lock = (level < Level::Root).then(deferred_close::hold_off_closing).flatten();

@@ -66,13 +66,14 @@ impl Named {
     fn script(&mut self, path: &Path, folders: &[PathBuf], depth: usize) {
         let mut text = Vec::new();
         let read = File::open(path).and_then(|file| file.take(SCRIPT).read_to_end(&mut text));
-        if read.is_err() || depth == DEPTH {
+        let text = String::from_utf8_lossy(&text);
+        if read.is_err() || depth == DEPTH || !is_of_a_shell(&text) {
             return;
         }
         // Many a script goes to its own folder first.
         let own = path.parent().map(Path::to_owned);
         let folders: Vec<PathBuf> = folders.iter().cloned().chain(own).collect();
-        self.text(&String::from_utf8_lossy(&text), &folders, depth + 1);
+        self.text(&text, &folders, depth + 1);
     }
 
     /// The lines of a shell.
@@ -119,6 +120,14 @@ fn file(word: &str, is_first: bool, folders: &[PathBuf]) -> Option<PathBuf> {
         .and_then(|path| executable(&path))
 }
 
+/// Whether a script's first line names a shell, or no interpreter.
+fn is_of_a_shell(script: &str) -> bool {
+    let Some(line) = script.strip_prefix("#!").and_then(|rest| rest.lines().next()) else {
+        return true;
+    };
+    line.split(['/', ' ']).any(|word| SHELLS.contains(&word))
+}
+
 fn begins(path: &Path, with: &[u8]) -> bool {
     let mut beginning = vec![0; with.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut beginning));
@@ -156,6 +165,8 @@ mod tests {
         assert_eq!(names(&["sh", "run.sh"]), ["app"]);
         assert_eq!(names(&["./outer"]), ["app"]);
         assert_eq!(names(&["sh", "-c", "sh run.sh; nowhere/app"]), ["app"]);
+        write("tool.py", "#!/usr/bin/env python3\nbin/app\n");
+        assert!(names(&["./tool.py"]).is_empty(), "of another interpreter");
         assert!(names(&["sh"]).is_empty() && names(&["missing"]).is_empty());
         std::fs::remove_dir_all(&dir).unwrap();
     }

@@ -32,6 +32,9 @@ const GO_RELEASE: &str = "runtime.(*semaRoot).dequeue";
 /// goroutine's stack.
 const GO_SLEEP: &str = "time.Sleep";
 
+/// The section that every Go program has.
+const GO_LINES: &str = ".gopclntab";
+
 /// Go's register calling convention: the first arguments, as perf numbers the registers.
 const GO_ARGUMENTS: [Register; 2] = [Register::Number(0), Register::Number(1)];
 /// Go's register calling convention: the goroutine.
@@ -41,32 +44,23 @@ const GOROUTINE: Register = Register::Number(22);
 #[cfg(target_arch = "aarch64")]
 const GOROUTINE: Register = Register::Number(28);
 
-/// The entry points of the program's own code. Empty for a stripped static program.
-pub(crate) fn entries(request: &Request) -> Vec<Entry> {
-    let mut entries = Vec::new();
-    let own =
-        find(&request.argv, request.dir.as_deref()).and_then(|path| fs::canonicalize(path).ok());
-    let is_own = |binary: &Binary| own.as_ref() == Some(&binary.path);
-    // What a script starts calls its `main` through the C library, but for Go.
-    for binary in Binary::all(request).into_iter().filter(|binary| is_own(binary) || binary.is_go())
-    {
-        if let Some(main) = binary.places(&MAINS).into_iter().flatten().next() {
-            let Place { offset, fixed } = main;
-            entries.push(Entry { path: binary.path, offset, fixed, common: false });
-        }
-    }
+/// The entry points of the program's own code, and the probes for its language and for the programs that its script names.
+/// Without entries for a stripped static program.
+pub(crate) fn of(request: &Request) -> (Vec<Entry>, Vec<Probe>) {
+    let binaries = Binary::all(request);
+    let probes = binaries.iter().filter(|binary| binary.is_go()).flat_map(of_go).collect();
+    let main = |binary: Binary| {
+        let Place { offset, fixed } = binary.places(&MAINS).into_iter().flatten().next()?;
+        Some(Entry { path: binary.path, offset, fixed, common: false })
+    };
+    let mut entries: Vec<Entry> = binaries.into_iter().filter_map(main).collect();
     let libc = LIBCS.iter().find_map(|path| Binary::read(Path::new(path)));
     if let Some(libc) = libc
         && let Some(Place { offset, fixed }) = libc.places(&["__libc_start_main"])[0]
     {
         entries.push(Entry { path: libc.path, offset, fixed, common: true });
     }
-    entries
-}
-
-/// Probes for the command's language, and for those of the programs that its script names.
-pub(crate) fn of_language(request: &Request) -> Vec<Probe> {
-    Binary::all(request).iter().filter(|binary| binary.is_go()).flat_map(of_go).collect()
+    (entries, probes)
 }
 
 fn of_go(binary: &Binary) -> Vec<Probe> {
@@ -112,10 +106,14 @@ struct Binary {
 }
 
 impl Binary {
-    /// The binaries of the programs that a command names.
+    /// The binary of the command, and those in Go of the programs that it names: what else a script starts calls its
+    /// `main` through the C library.
     fn all(request: &Request) -> Vec<Self> {
-        let programs = named::programs(&request.argv, request.dir.as_deref());
-        programs.iter().filter_map(|path| Self::read(path)).collect()
+        let dir = request.dir.as_deref();
+        let own = find(&request.argv, dir);
+        let programs = named::programs(&request.argv, dir).into_iter();
+        let wanted = programs.filter(|path| own.as_ref() == Some(path) || is_go(path));
+        wanted.filter_map(|path| Self::read(&path)).collect()
     }
 
     fn read(path: &Path) -> Option<Self> {
@@ -126,7 +124,7 @@ impl Binary {
 
     fn is_go(&self) -> bool {
         let file = object::File::parse(&*self.bytes);
-        file.is_ok_and(|f| f.section_by_name(".gopclntab").is_some())
+        file.is_ok_and(|f| f.section_by_name(GO_LINES).is_some())
     }
 
     /// The starts of these functions, none for missing ones.
@@ -151,4 +149,11 @@ impl Binary {
         }
         places
     }
+}
+
+/// Whether a file is a program in Go: reads its headers only.
+fn is_go(path: &Path) -> bool {
+    let Ok(file) = fs::File::open(path) else { return false };
+    let cache = object::ReadCache::new(file);
+    object::File::parse(&cache).is_ok_and(|file| file.section_by_name(GO_LINES).is_some())
 }

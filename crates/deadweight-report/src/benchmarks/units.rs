@@ -62,6 +62,9 @@ pub fn tidied(unit: &str) -> (String, f64) {
     (tidy, factor)
 }
 
+/// The units of how long a benchmark takes: per operation, or as a whole.
+pub const DURATIONS: [&str; 2] = ["sec/op", "sec"];
+
 /// Whether a unit is a time per something, in seconds.
 #[must_use]
 pub fn is_time(unit: &str) -> bool {

@@ -6,7 +6,7 @@ use super::page::{Ink, Line, Page, Sheet, columns, fitted, printable};
 use super::quantity::time;
 use deadweight_archive::Checked;
 use deadweight_report::benchmarks::units::Scale;
-use deadweight_report::tables::{CountRow, RunRow};
+use deadweight_report::tables::{CountRow, OURS, RunRow};
 
 /// Letters of an id that are shown: with 100 000 runs, two rarely begin so.
 pub const ID: usize = 8;
@@ -60,7 +60,7 @@ pub fn origin(run: &RunRow, page: Page) -> String {
     if run.dirty {
         parts.push("with changes that are in no commit".into());
     }
-    if run.kind != "deadweight" && !run.kind.is_empty() {
+    if run.kind != OURS && !run.kind.is_empty() {
         parts.push(format!("made by {}", run.kind));
     }
     sheet.paragraph(Line::default(), 2, Ink::Faint, &parts.join(", "));

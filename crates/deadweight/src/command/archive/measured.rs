@@ -6,13 +6,12 @@
 use deadweight_archive::Kept;
 use deadweight_core::CleanRun;
 use deadweight_core::weigh::timed;
+use deadweight_report::benchmarks::units::DURATIONS;
 use deadweight_report::benchmarks::{Measured, Results};
 use deadweight_report::report::{MachineInfo, Report};
 use deadweight_report::tables::{CountRow, Origin};
 use deadweight_trace::units::Ns;
 
-/// Units of a benchmark's time.
-const TIMES: [&str; 2] = ["sec/op", "sec"];
 /// Seconds that an operation can take: up to thirty years.
 const POSSIBLE: std::ops::Range<f64> = 0.0..1e9;
 
@@ -74,7 +73,7 @@ pub(super) fn runs(
 /// Its times in seconds.
 fn times<'b>(benchmark: &'b Benchmark<'_>) -> impl Iterator<Item = f64> + 'b {
     let values = benchmark.measured.iter().flat_map(|measured| &measured.values);
-    values.filter(|(_, unit)| TIMES.contains(&unit.as_str())).map(|(value, _)| *value)
+    values.filter(|(_, unit)| DURATIONS.contains(&unit.as_str())).map(|(value, _)| *value)
 }
 
 /// A fact about the run that Go's format gives.

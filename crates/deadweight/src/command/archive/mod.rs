@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::render::{archive as render, comparison, json, terminal};
 use deadweight_archive::{Filter, Policy};
 use deadweight_report::report::Report;
+use deadweight_report::tables::OURS;
 use deadweight_report::wording::things;
 pub(crate) use keep::{Keeper, KeptTrace};
 pub(crate) use origin::{git, now};
@@ -93,7 +94,7 @@ fn show(options: &ArchiveShow) -> Result<(), Failure> {
     }
     let page = page::page(&io::stdout(), &options.style);
     let head = render::origin(&kept.tables.run, page);
-    let ours = ["", origin::OURS].contains(&kept.tables.run.kind.as_str());
+    let ours = ["", OURS].contains(&kept.tables.run.kind.as_str());
     let body = if !ours {
         render::figures(&kept.tables.counts, page)
     } else if report.ledger.is_empty() {

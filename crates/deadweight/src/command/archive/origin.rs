@@ -2,13 +2,11 @@
 //! not known stays empty.
 
 use super::super::say;
-use deadweight_report::tables::Origin;
+use deadweight_report::tables::{OURS, Origin};
 use std::io::Read;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// The kind of runs that deadweight measured.
-pub(super) const OURS: &str = "deadweight";
 /// How long git may take. On a network's disk it could take minutes, and nothing was measured yet.
 const LIMIT: Duration = Duration::from_secs(5);
 /// Between looks whether it has ended.

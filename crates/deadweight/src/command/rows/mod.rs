@@ -8,7 +8,7 @@ mod outputs;
 use super::weighing::report_in;
 use crate::cli::Rows;
 use crate::failure::Failure;
-use deadweight_report::tables::{Origin, Tables, failed, tables};
+use deadweight_report::tables::{OURS, Origin, Tables, failed, tables};
 use deadweight_tables::{Writer, run_id};
 use inputs::Input;
 use std::io;
@@ -60,7 +60,7 @@ fn read(input: &Input, options: &Rows) -> (Tables, Option<Failure>) {
         workload: options.workload.clone().unwrap_or_default(),
         commit: options.commit.clone(),
         time: input.time,
-        kind: "deadweight".into(),
+        kind: OURS.into(),
         source: input.name(),
         ..Origin::default()
     };
