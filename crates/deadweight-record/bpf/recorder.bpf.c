@@ -128,6 +128,37 @@ INLINE u64 path_number(struct cpu *cpu, u64 address)
 	return number | 1ULL << 63;
 }
 
+/* The folder that relative names begin at, in place of a descriptor (`AT_FDCWD`). */
+#define CURRENT_FOLDER (-100)
+
+/* A number that stands for the folder behind a descriptor of the running task; 0 if it cannot be read. */
+INLINE u64 folder_number(u32 descriptor)
+{
+	u8 *task = current_task();
+	const u8 *files = MEMBER(const u8 *, task, task_files), *table = 0, *entries = 0, *file = 0, *inode = 0;
+	u64 number = 0;
+	u32 most = 0;
+	if (read_kernel(&table, sizeof table, files + FILLED_IN(files_fdt)) ||
+	    read_kernel(&most, sizeof most, table + FILLED_IN(fdt_max_fds)) || descriptor >= most ||
+	    read_kernel(&entries, sizeof entries, table + FILLED_IN(fdt_fd)) ||
+	    read_kernel(&file, sizeof file, entries + 8 * (u64)descriptor) ||
+	    read_kernel(&inode, sizeof inode, file + FILLED_IN(file_inode)) ||
+	    read_kernel(&number, sizeof number, inode + FILLED_IN(inode_ino)))
+		return 0;
+	return number;
+}
+
+/* The same of a path that may be relative to a folder. */
+INLINE u64 path_number_below(struct cpu *cpu, u32 folder, u64 address)
+{
+	u64 number = path_number(cpu, address);
+	u32 first = cpu->path[0] & 0xff;
+	if (folder == (u32)CURRENT_FOLDER || number == address || first == '/' || first == 0)
+		return number;
+	u64 below = folder_number(folder);
+	return below ? (number ^ below * 0x9e3779b97f4a7c15ULL) | 1ULL << 63 : address;
+}
+
 /* Families of addresses, from the kernel's uapi headers. */
 #define AF_UNIX 1
 #define AF_INET 2
@@ -182,7 +213,7 @@ int on_sys_enter(u64 *context)
 			if (path == 1)
 				record->args[0] = path_number(cpu, ARG0(regs));
 			if (path == 2)
-				record->args[1] = path_number(cpu, ARG1(regs));
+				record->args[1] = path_number_below(cpu, ARG0(regs), ARG1(regs));
 			if (call == CONNECT)
 				record->args[1] = peer_number(cpu, ARG1(regs));
 		} else {

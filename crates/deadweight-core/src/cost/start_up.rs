@@ -27,7 +27,7 @@
 mod closing;
 mod initialisers;
 
-use super::wait_child::{around_work, started, starting, with_wrapped};
+use super::wait_child::{around_work, is_own, own_work, started, starting, with_wrapped};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
@@ -99,11 +99,13 @@ fn of_loops(found: &Inspection<'_, '_>, parent: ProcessId) -> Vec<Draft> {
             let around = around_work(found, &with_wrapped(facts, &ids));
             let below = facts.processes.below(&ids);
             let entries = below.iter().flat_map(|id| found.wall.in_process(*id));
-            let all: Ns = entries.map(|entry| entry.ns).sum();
+            let all: Ns = entries.filter(|e| is_own(e)).map(|entry| entry.ns).sum();
             let closing = Closing::of(found, &ids);
             let around = around - (closing.ns + closing.around);
             let starts_mostly = around.share_of(all) >= STARTING;
-            starts_mostly.then(|| of_many(found, parent, &ids, around + outside.part(share)))
+            let amount = around + outside.part(share);
+            let rest = own_work(around, all).unwrap_or(Ns::ZERO);
+            starts_mostly.then(|| of_many(found, parent, &ids, amount, rest))
         })
         .collect()
 }
@@ -114,6 +116,7 @@ fn of_many(
     parent: ProcessId,
     programs: &[ProcessId],
     amount: Ns,
+    rest: Ns,
 ) -> Draft {
     let facts = found.facts;
     let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
@@ -131,7 +134,7 @@ fn of_many(
         ),
         amount,
         saving,
-        range: (Ns::ZERO, saving),
+        range: (Ns::ZERO, saving + rest),
         how: How::Exact,
         sites: vec![Site {
             function: "any line of the script".into(),
@@ -239,7 +242,7 @@ mod tests {
     #[test]
     fn a_program_per_line_of_a_script_is_found() {
         expect![[r#"
-            start-up 74 % (0..74) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 74 % (0..75) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]].assert_eq(&found(&script(20)));
         expect![[r#"
             start-up 13710 exec, linking and initialising
@@ -332,7 +335,7 @@ mod tests {
     fn of_many_programs_the_one_in_the_loop_is_found() {
         let text = script(20).replacen("exec ./convert", "exec ./date", 8);
         expect![[r#"
-            start-up 43 % (0..43) @ any line of the script: sh started convert 12 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 43 % (0..44) @ any line of the script: sh started convert 12 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]]
         .assert_eq(&found(&text));
     }
@@ -366,7 +369,7 @@ mod tests {
     #[test]
     fn a_program_per_substitution_of_a_script_is_found() {
         expect![[r#"
-            start-up 68 % (0..68) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 68 % (0..69) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]]
         .assert_eq(&found(&substitutions(20)));
         assert_eq!(found(&substitutions(8)), "");
@@ -382,7 +385,7 @@ mod tests {
                      19998 on woken-by 2\n20020 exit\n20020 off dead\n";
         let text = found(&format!("{outer}{inner}"));
         expect![[r#"
-            start-up 68 % (0..68) @ any line of the script: xargs started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 68 % (0..69) @ any line of the script: xargs started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
         "#]].assert_eq(&text);
     }
 }

@@ -71,12 +71,18 @@ const MAIN: &str = "uprobe.multi/main";
 /// Tracepoints that not every architecture has.
 const OPTIONAL: [&str; 2] = ["local_timer_entry", "local_timer_exit"];
 /// Offsets of members that the programs read: name in the programs, structure, member.
-const MEMBERS: [(&str, &str, &str); 5] = [
+const MEMBERS: [(&str, &str, &str); 11] = [
     ("task_pid", "task_struct", "pid"),
     ("task_tgid", "task_struct", "tgid"),
     ("task_comm", "task_struct", "comm"),
     ("task_pagefault_disabled", "task_struct", "pagefault_disabled"),
     ("bprm_filename", "linux_binprm", "filename"),
+    ("task_files", "task_struct", "files"),
+    ("files_fdt", "files_struct", "fdt"),
+    ("fdt_max_fds", "fdtable", "max_fds"),
+    ("fdt_fd", "fdtable", "fd"),
+    ("file_inode", "file", "f_inode"),
+    ("inode_ino", "inode", "i_ino"),
 ];
 /// Sizes of a ring in bytes, tried in this order: some kernels allow 4 MiB in all. Those of all CPUs take at most a
 /// 32nd of the memory that is left.

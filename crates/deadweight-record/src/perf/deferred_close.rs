@@ -11,6 +11,7 @@
 use crate::clock::now;
 use crate::descriptors::close_all_but;
 use crate::error::Error;
+use crate::helper_name::{CLOSES_EVENTS, CommandLine};
 use crate::perf::private_dir::Folder;
 use crate::perf::tracefs::Tracefs;
 use crate::procfs::memory_budget::trim_heap;
@@ -80,6 +81,7 @@ impl DeferredClose {
         keep.sort_unstable();
         // Unused heap memory would be copied to the child for as long as it lives.
         trim_heap();
+        let command_line = CommandLine::of_self();
         // SAFETY: the child makes plain system calls on memory that was prepared before.
         let child = unsafe { libc::fork() };
         if child == 0 {
@@ -87,6 +89,10 @@ impl DeferredClose {
             if unsafe { libc::fork() } != 0 {
                 // SAFETY: ends the process.
                 unsafe { libc::_exit(0) };
+            }
+            if let Some(line) = command_line {
+                // SAFETY: the child shares no memory, and needs no arguments.
+                unsafe { line.replace(CLOSES_EVENTS) };
             }
             let locks = [Some(&slowing_lock), close_lock.as_ref()]
                 .map(|f| f.map_or(-1, AsRawFd::as_raw_fd));

@@ -15,6 +15,7 @@ use super::sys::{Event, Open, Scope, Source};
 use crate::clock::now;
 use crate::descriptors::{close_all_but, pipe};
 use crate::error::Error;
+use crate::helper_name::{CLOSES_EVENTS, CommandLine};
 use crate::perf::deferred_close::{self, PAUSE};
 use deadweight_trace::syscall::{self, Arch};
 use std::ffi::CStr;
@@ -42,6 +43,7 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
     let failed =
         |source| Error::System { what: "cannot find the system calls' events".into(), source };
     let close_lock = deferred_close::close_lock();
+    let command_line = CommandLine::of_self();
     let (mut answer, write_end) = pipe().map_err(failed)?;
     // SAFETY: the child leaves only through `_exit` and holds no lock: this is called before any thread of the
     // recorder is started.
@@ -51,6 +53,10 @@ pub(super) fn find() -> Result<Vec<Found>, Error> {
             drop(answer);
             // A grandchild does the work: init reaps it. SAFETY: as above.
             if unsafe { libc::fork() } == 0 {
+                if let Some(line) = command_line {
+                    // SAFETY: the child shares no memory, and needs no arguments.
+                    unsafe { line.replace(CLOSES_EVENTS) };
+                }
                 scan(write_end, close_lock.as_ref());
             }
             // SAFETY: ends the child.

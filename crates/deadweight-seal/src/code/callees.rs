@@ -96,7 +96,8 @@ pub(super) fn targets<'d, R: ReadRef<'d>>(
         None => Some(*to),
     };
     let addresses: Vec<u64> = final_targets.values().filter_map(code).collect();
-    let resolved = resolve(Files { binary, debug, shared: None }, &addresses, Detail::Functions);
+    let resolved =
+        resolve(Files { binary, debug, shared: None, path: None }, &addresses, Detail::Functions);
     let frames = resolved.frames.into_iter().filter_map(|mut frames| frames.pop());
     let functions: BTreeMap<u64, String> =
         addresses.iter().copied().zip(frames.map(|frame| frame.function)).collect();

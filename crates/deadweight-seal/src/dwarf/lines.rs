@@ -2,9 +2,9 @@
 //!
 //! Only the units that were hit are read. Does not name functions without debug information; see `names`.
 
+use super::split::Split;
 use crate::elf;
 use crate::frame::Frame;
-use addr2line::{LookupContinuation, LookupResult};
 use gimli::{DwarfSections, EndianSlice, RunTimeEndian};
 use object::{Object, ReadRef};
 use std::borrow::Cow;
@@ -43,6 +43,11 @@ impl<'d> Sections<'d> {
         Some(Self { sections: load(file).ok()?, shared, endian })
     }
 
+    /// The order of the bytes of numbers.
+    pub(crate) fn endian(&self) -> RunTimeEndian {
+        self.endian
+    }
+
     /// The context that finds lines in them.
     pub(crate) fn context(&self) -> Result<addr2line::Context<Slice<'_>>, gimli::Error> {
         let dwarf = self
@@ -52,26 +57,18 @@ impl<'d> Sections<'d> {
     }
 }
 
-/// The frames at `address`, innermost first; empty where there is no debug information. Split debug information
-/// (.dwo, .dwp) is not read: its file is noted in `split`.
-pub(crate) fn find(
-    context: &addr2line::Context<Slice<'_>>,
+/// The frames at `address`, innermost first; empty where there is no debug information. Without its part of split debug
+/// information, the innermost is the function of the machine code.
+pub(crate) fn find<'s>(
+    context: &addr2line::Context<Slice<'s>>,
     address: u64,
-    split: &mut Option<String>,
+    split: &'s Split,
 ) -> Vec<Frame> {
     // The last address is in no unit, and the search would overflow: it adds one.
     if address == u64::MAX {
         return Vec::new();
     }
-    let frames = match context.find_frames(address) {
-        LookupResult::Load { load, continuation } => {
-            let path = load.path.map(|path| path.to_string_lossy().into_owned());
-            split.get_or_insert(path.unwrap_or_default());
-            continuation.resume(None).skip_all_loads()
-        }
-        LookupResult::Output(frames) => frames,
-    };
-    let Ok(mut frames) = frames else { return Vec::new() };
+    let Ok(mut frames) = split.complete(context.find_frames(address)) else { return Vec::new() };
     let mut found = Vec::new();
     while let Ok(Some(frame)) = frames.next()
         && found.len() < DEEPEST

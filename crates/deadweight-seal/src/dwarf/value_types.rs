@@ -5,6 +5,7 @@
 //! is of that type. Bounded, because the user waits for sealing. Does not read lines; see `lines`.
 
 use super::lines::{Sections, Slice};
+use super::split::Split;
 use crate::elf::Files;
 use gimli::{
     AttributeValue, DebugInfoOffset, DebuggingInformationEntry, Dwarf, Unit, UnitHeader, UnitRef,
@@ -30,33 +31,41 @@ type Entry<'a> = DebuggingInformationEntry<Slice<'a>>;
 pub(crate) type BySize = BTreeMap<u64, Option<String>>;
 
 /// The values that the functions at `starts` of a binary handle, in the same order.
-pub(crate) fn in_files<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> Option<Vec<BySize>> {
+pub(crate) fn in_files<'d, R: ReadRef<'d>>(
+    files: Files<'_, R>,
+    starts: &[u64],
+) -> Option<Vec<BySize>> {
     let parsed = |bytes| object::File::parse(bytes).ok();
     let (debug, shared) = (files.debug.and_then(parsed), files.shared.and_then(parsed));
     let file = debug.or_else(|| parsed(files.binary))?;
     let sections = Sections::read(&file, shared.as_ref())?;
-    let context = sections.context().ok()?;
+    let first = sections.context().ok()?;
+    let mut split = Split::new(Some(sections.endian()));
+    let context =
+        if split.find(&first, starts, files.path) { sections.context().ok()? } else { first };
     let mut entries_left = MOST_ENTRIES;
-    let found =
-        starts.iter().map(|at| of_function(&context, *at, &mut entries_left).unwrap_or_default());
+    let found = starts
+        .iter()
+        .map(|at| of_function(&context, &split, *at, &mut entries_left).unwrap_or_default());
     Some(found.collect())
 }
 
 /// Searches the types of values that the functions at `starts` of any file handle. Returns how many there are. For
 /// fuzzing.
 #[must_use]
-pub fn value_types<'d, R: ReadRef<'d>>(files: Files<R>, starts: &[u64]) -> usize {
+pub fn value_types<'d, R: ReadRef<'d>>(files: Files<'_, R>, starts: &[u64]) -> usize {
     in_files(files, starts).unwrap_or_default().iter().map(BySize::len).sum()
 }
 
-fn of_function(
-    context: &addr2line::Context<Slice<'_>>,
+fn of_function<'s>(
+    context: &addr2line::Context<Slice<'s>>,
+    split: &'s Split,
     start: u64,
     entries_left: &mut usize,
 ) -> Option<BySize> {
     // The search would overflow: it adds one.
     start.checked_add(1)?;
-    let unit = context.find_dwarf_and_unit(start).skip_all_loads()?;
+    let unit = split.complete(context.find_dwarf_and_unit(start))?;
     let mut types = Types::of(unit.dwarf);
     let own = types.holding(unit.header.debug_info_offset()?)?;
     let mut wanted = BTreeSet::new();

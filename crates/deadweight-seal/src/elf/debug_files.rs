@@ -19,19 +19,21 @@ const LARGEST: u64 = 1 << 30;
 
 /// A binary and its separate debug files.
 #[derive(Copy, Clone, Debug)]
-pub struct Files<R> {
+pub struct Files<'p, R> {
     /// The bytes of the binary.
     pub binary: R,
     /// The bytes of its debug file.
     pub debug: Option<R>,
     /// The bytes of the supplementary file, which several debug files share (`dwz -m`).
     pub shared: Option<R>,
+    /// Where the binary is, if that is known: from there the parts of split debug information are looked for.
+    pub path: Option<&'p Path>,
 }
 
-impl<R> Files<R> {
+impl<R> Files<'_, R> {
     /// A binary without separate debug files.
     pub fn of(binary: R) -> Self {
-        Self { binary, debug: None, shared: None }
+        Self { binary, debug: None, shared: None, path: None }
     }
 }
 
@@ -42,6 +44,8 @@ pub(crate) struct SeparateDebug<'f> {
     pub(crate) debug: Option<Content<'f>>,
     /// The supplementary file of that, or of the binary itself (`dwz -m`).
     pub(crate) shared: Option<Content<'f>>,
+    /// Where the binary is.
+    path: Option<PathBuf>,
 }
 
 impl<'f> SeparateDebug<'f> {
@@ -51,8 +55,9 @@ impl<'f> SeparateDebug<'f> {
     }
 
     /// `binary` together with these files.
-    pub(crate) fn files<'s>(&'s self, binary: &'s Content<'f>) -> Files<&'s Content<'f>> {
-        Files { binary, debug: self.debug.as_ref(), shared: self.shared.as_ref() }
+    pub(crate) fn files<'s>(&'s self, binary: &'s Content<'f>) -> Files<'s, &'s Content<'f>> {
+        let (debug, shared) = (self.debug.as_ref(), self.shared.as_ref());
+        Files { binary, debug, shared, path: self.path.as_deref() }
     }
 
     fn below<'d, R: ReadRef<'d>>(root: &Path, binary: R, path: &Path) -> Self {
@@ -61,7 +66,7 @@ impl<'f> SeparateDebug<'f> {
             Some((place, content)) => shared(root, content, place),
             None => shared(root, binary, path),
         };
-        Self { debug: own.map(|(_, content)| content), shared }
+        Self { debug: own.map(|(_, content)| content), shared, path: Some(path.to_owned()) }
     }
 }
 

@@ -39,7 +39,7 @@ pub fn resolve_fetched(
     let (content, _) = Content::open(path)?;
     let fetched = supplement.and_then(Content::open).map(|(content, _)| content);
     let shared = fetched.or_else(|| debug_files::supplement(&content, path));
-    let files = Files { binary: &content, debug: None, shared: shared.as_ref() };
+    let files = Files { binary: &content, debug: None, shared: shared.as_ref(), path: None };
     let has_memory = detail == Detail::Functions || can_read_lines(host, &files);
     let code = code(&content);
     let is_code = |address: &u64| code.iter().any(|code| code.contains(address));

@@ -4,13 +4,14 @@
 //! - Out: frames, language and compiler (`producer`, from `DW_AT_producer`), warnings.
 //! - Must not know: traces, or how files are opened.
 //!
-//! It opens no file, so that tests can pass any bytes. What cannot be read is left empty, with a
+//! It opens no file but parts of split debug information, so that tests can pass any bytes. What cannot be read is left empty, with a
 //! warning.
 
 mod fetched;
 mod producer;
 
 use crate::dwarf::lines;
+use crate::dwarf::split::Split;
 use crate::elf::Files;
 use crate::frame::Frame;
 use crate::names::crystal::is_crystal;
@@ -45,7 +46,11 @@ pub enum Detail {
 }
 
 /// Resolves `addresses`, in any order, in `files`.
-pub fn resolve<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
+pub fn resolve<'d, R: ReadRef<'d>>(
+    files: Files<'_, R>,
+    addresses: &[u64],
+    detail: Detail,
+) -> Resolved {
     let mut sorted = addresses.to_vec();
     sorted.sort_unstable();
     sorted.dedup();
@@ -58,7 +63,11 @@ pub fn resolve<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: D
     resolved
 }
 
-fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Detail) -> Resolved {
+fn in_order<'d, R: ReadRef<'d>>(
+    files: Files<'_, R>,
+    addresses: &[u64],
+    detail: Detail,
+) -> Resolved {
     let mut resolved = Resolved::default();
     let file = match object::File::parse(files.binary) {
         Ok(file) => file,
@@ -91,19 +100,22 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
             .push("has debug information that cannot be read; no line of it is known".to_owned());
     }
     let go = Table::read(&file).filter(|_| context.is_none());
-    let mut split = None;
+    let mut split = Split::new(sections.as_ref().map(lines::Sections::endian));
+    let found = context.as_ref().is_some_and(|context| split.find(context, addresses, files.path));
+    let again = found.then(|| sections.as_ref()?.context().ok()).flatten();
+    let context = again.or(context);
     resolved.frames = addresses
         .iter()
         .map(|address| match (&context, &go) {
-            (Some(context), _) => lines::find(context, *address, &mut split),
+            (Some(context), _) => lines::find(context, *address, &split),
             (None, Some(go)) => go.find(*address).into_iter().collect(),
             (None, None) => Vec::new(),
         })
         .collect();
-    resolved.warnings.extend(split.map(|path| {
+    resolved.warnings.extend(split.missing().map(|places| {
         format!(
-            "has split debug information ({path}), which is not read: functions and lines are known, inlined \
-             functions are not. Build it without -gsplit-dwarf"
+            "has split debug information, and a part of it was not found (not in {places}): functions and lines are \
+             known there, inlined functions are not"
         )
     }));
     name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
@@ -111,7 +123,7 @@ fn in_order<'d, R: ReadRef<'d>>(files: Files<R>, addresses: &[u64], detail: Deta
         frame.function = demangle(&frame.function);
     }
     resolved.entry_points = symbol_table::entry_points(&file);
-    resolved.info = producer::read(debug_file, context.as_ref(), addresses);
+    resolved.info = producer::read(debug_file, context.as_ref().map(|c| (c, &split)), addresses);
     if resolved.info.language.is_empty() && separate.is_some() {
         resolved.info = producer::read(&file, None, addresses);
     }

@@ -4,6 +4,7 @@
 //! stays unknown. An interpreter has the language that it runs: its own matters to nobody who wrote a script.
 
 use crate::dwarf::lines;
+use crate::dwarf::split::Split;
 use crate::elf;
 use crate::names::{pclntab, symbol_table, varint};
 use gimli::AttributeValue;
@@ -28,9 +29,9 @@ type Context<'a> = addr2line::Context<lines::Slice<'a>>;
 
 /// Reads the info of `file`. `addresses` are those that recorded stacks show in it: if there is no `main`, the unit
 /// of one of them is taken.
-pub(crate) fn read<'d, R: ReadRef<'d>>(
+pub(crate) fn read<'d, 's, R: ReadRef<'d>>(
     file: &object::File<'d, R>,
-    context: Option<&Context<'_>>,
+    context: Option<(&Context<'s>, &'s Split)>,
     addresses: &[u64],
 ) -> BinaryInfo {
     if let Some(info) = go(file) {
@@ -38,9 +39,9 @@ pub(crate) fn read<'d, R: ReadRef<'d>>(
     }
     let marks = symbol_table::marks(file);
     let mut info = BinaryInfo::default();
-    if let Some(context) = context {
+    if let Some((context, split)) = context {
         let places = marks.main.into_iter().chain(addresses.iter().copied().take(100));
-        info = { places }.find_map(|at| unit(context, at)).unwrap_or_default();
+        info = { places }.find_map(|at| unit(context, split, at)).unwrap_or_default();
     }
     if info.language.is_empty() {
         info = comment(file, marks.cpp);
@@ -56,10 +57,10 @@ const MOST_READ: usize = 16_000;
 const MOST_KEPT: usize = 500;
 
 /// Info from the unit that holds `address`.
-fn unit(context: &Context<'_>, address: u64) -> Option<BinaryInfo> {
+fn unit<'s>(context: &Context<'s>, split: &'s Split, address: u64) -> Option<BinaryInfo> {
     // The search would overflow: it adds one.
     address.checked_add(1)?;
-    let unit = context.find_dwarf_and_unit(address).skip_all_loads()?;
+    let unit = split.complete(context.find_dwarf_and_unit(address))?;
     let mut entries = unit.entries();
     let root = entries.next_dfs().ok()??;
     let language = match root.attr_value(gimli::DW_AT_language) {

@@ -161,7 +161,7 @@ impl Binary {
         }
     }
 
-    fn files(&self) -> Files<&Content<'static>> {
+    fn files(&self) -> Files<'_, &Content<'static>> {
         self.separate.files(&self.content)
     }
 

@@ -15,6 +15,8 @@ const SMALL: f64 = 0.005;
 const LONGEST_BAR: usize = 32;
 /// Steps of a percentage: tenths.
 const TENTHS: u64 = 1000;
+/// A note that has fewer columns than this beside the name of its row is shown under it, and bars are left out.
+const NARROWEST_NOTE: usize = 16;
 /// Half widths of an interval below this share are not shown.
 const NOTABLE: f64 = 0.000_5;
 
@@ -58,6 +60,7 @@ struct Columns {
     bar_width: usize,
     group: usize,
     note: usize,
+    note_below: bool,
 }
 
 pub(super) fn write(sheet: &mut Sheet, table: Table<'_>) {
@@ -83,7 +86,12 @@ pub(super) fn write(sheet: &mut Sheet, table: Table<'_>) {
         line.right(at.time, Ink::Plain, &shown_time(scale, steps));
         line.right(at.bar - 2, Ink::Plain, &shown_share(tenths)).pad_to(at.bar);
         line.push(ink(&entry.account), &bar(entry.ns, most, at.bar_width)).pad_to(at.group);
-        line.push(Ink::Strong, &entry.group).pad_to(at.note);
+        line.push(Ink::Strong, &entry.group);
+        if at.note_below && !entry.note.is_empty() {
+            sheet.line(&line);
+            line = Line::default();
+        }
+        line.pad_to(at.note);
         sheet.paragraph(line, at.note, Ink::Plain, &entry.note);
     }
     let mut rule = Line::indented(2);
@@ -106,7 +114,11 @@ fn layout(width: usize, time_columns: usize, group_columns: usize, note: usize) 
     let left = width.saturating_sub(bar + 2 + group_columns + 2 + note);
     let bar_width = left.clamp(least, most);
     let group = bar + bar_width + 2;
-    Columns { time, bar, bar_width, group, note: group + group_columns + 2 }
+    let note = group + group_columns + 2;
+    if width < note + NARROWEST_NOTE {
+        return Columns { time, bar, bar_width: 0, group: bar, note: bar + 2, note_below: true };
+    }
+    Columns { time, bar, bar_width, group, note, note_below: false }
 }
 
 /// The large rows, and one row for the small ones.
