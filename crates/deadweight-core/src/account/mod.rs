@@ -7,7 +7,7 @@
 pub(crate) mod inside;
 
 use crate::facts::call_groups::CallGroupId;
-use crate::facts::call_site::Weights;
+use crate::facts::call_site::{self, CallSite, Weight, Weights};
 use crate::facts::processes::ProcessId;
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -15,8 +15,10 @@ use crate::visit_count;
 pub(crate) use deadweight_report::account::{
     AccountId, EXIT, IDLE, KERNEL_OTHER, NET_WORK, OBSERVER,
 };
+use deadweight_report::stats::apportion::apportion;
 use deadweight_trace::ids::{CallId, TaskId};
 use deadweight_trace::units::Ns;
+use std::borrow::Cow;
 
 /// The smallest thing that can be charged.
 #[derive(Copy, Clone, Debug)]
@@ -224,6 +226,22 @@ impl Entry {
     /// Where its time was spent: by stacks taken at its events, else by samples.
     pub(crate) fn places(&self) -> &Weights {
         if self.sites.is_empty() { &self.samples } else { &self.sites }
+    }
+
+    /// The same, where stacks were taken at some of its events only: these stand for all of them, and for its time.
+    pub(crate) fn all_places(&self) -> Cow<'_, Weights> {
+        let seen: u64 = self.sites.values().map(|weight| weight.count).sum();
+        if seen == 0 || seen >= self.count {
+            return Cow::Borrowed(self.places());
+        }
+        let amount = call_site::amount(&self.sites);
+        let counts: Vec<u64> = self.sites.values().map(|weight| weight.count).collect();
+        let counts = apportion(self.count, &counts);
+        let all = |((site, weight), count): ((&CallSite, &Weight), u64)| {
+            let time = self.ns.part(weight.amount as f64 / amount.max(1) as f64);
+            (*site, Weight { count, amount: time.0 })
+        };
+        Cow::Owned(self.sites.iter().zip(counts).map(all).collect())
     }
 
     /// Whether it is the program's own time, divided by samples.

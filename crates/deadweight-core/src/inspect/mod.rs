@@ -129,7 +129,7 @@ impl Sum {
             sum.ns += entry.ns;
             sum.alone += entry.alone;
             sum.count += entry.count;
-            add(&mut sum.places, entry.places());
+            add(&mut sum.places, &entry.all_places());
         }
         sum
     }

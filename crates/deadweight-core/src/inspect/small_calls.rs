@@ -90,7 +90,7 @@ impl SmallCalls {
         let mut calls = Self::default();
         for entry in entries {
             calls.ns += entry.ns;
-            add(&mut calls.places, entry.places());
+            add(&mut calls.places, &entry.all_places());
             if let Detail::Calls(group) = entry.detail {
                 calls.add(facts.call_groups.get(group), entry.count);
             }
