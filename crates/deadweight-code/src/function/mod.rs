@@ -163,8 +163,8 @@ impl Function {
     /// The instruction that a sample at `ip` waited for.
     ///
     /// A sampling interrupt comes between instructions: the one at `ip` has not begun, so the one before it took the
-    /// time. If `ip` is also the target of a jump, the previous instruction is not known, and `ip` itself is charged. The
-    /// same at the entry, outside the function, and for block instructions, which an interrupt may divide.
+    /// time. If `ip` is also the target of a jump, the previous instruction is not known, and `ip` itself is charged,
+    /// unless the one before it is atomic: that takes far longer than a jump. The same at the entry, outside the function, and for block instructions, which an interrupt may divide.
     #[must_use]
     pub fn charge(&self, ip: FileAddr) -> FileAddr {
         self.charged(ip).map_or(ip, |i| FileAddr(self.instructions[i].addr))
@@ -191,11 +191,12 @@ impl Function {
 
     fn charged(&self, ip: FileAddr) -> Option<usize> {
         let i = find(&self.instructions, ip.0)?;
-        let stay = self.entered[i]
-            || i == 0
-            || self.resumes(i)
-            || !self.instructions[i - 1].falls_through();
-        Some(if stay { i } else { i - 1 })
+        if i == 0 || self.resumes(i) {
+            return Some(i);
+        }
+        let before = &self.instructions[i - 1];
+        let is_known = !self.entered[i] || before.kind == Kind::Atomic;
+        Some(if is_known && before.falls_through() { i - 1 } else { i })
     }
 
     /// Whether an interrupt may divide the instruction.

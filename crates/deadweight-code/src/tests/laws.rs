@@ -31,6 +31,16 @@ fn a_sample_at_a_branchs_target_or_the_entry_stays() {
 }
 
 #[test]
+fn a_sample_at_a_branchs_target_behind_an_atomic_operation_waited_for_that() {
+    // test eax, eax; je 8; lock inc qword ptr [rdi]; 8: ret
+    let fixture = Fixture { addr: 0, code: "85c07404f048ff07c3", ..C };
+    assert_eq!(fixture.read().charge(FileAddr(8)).0, 4);
+    // nop in place of the lock.
+    let plain = Fixture { addr: 0, code: "85c074049048ff07c3", ..C };
+    assert_eq!(plain.read().charge(FileAddr(8)).0, 8);
+}
+
+#[test]
 fn a_sample_at_a_block_instruction_stays_as_an_interrupt_divides_it() {
     // mov ecx, 100h; mov rdi, rsp; rep movsq; ret
     let fixture = Fixture { addr: 0, code: "b9000100004889e7f348a5c3", ..C };
