@@ -156,7 +156,8 @@ mod tests {
                 "0fb617 84d2 7903 f0ff07 48ffc7 4839fe 75ee c3",
             )
         };
-        assert_eq!(found(&locked(choosing(1000, BEHIND))), "");
+        let said = found(&locked(choosing(1000, BEHIND)));
+        assert!(said.starts_with("atomics") && !said.contains("branch-misses"), "{said}");
     }
 
     #[test]

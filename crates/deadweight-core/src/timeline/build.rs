@@ -222,6 +222,7 @@ impl<'a> Builder<'a> {
         self.out.remarks = self.anomalies.remarks();
         let events = Events::gather(&self.out);
         past_idle_threads(&mut self.out, &self.trace.symbols);
+        super::repeated_timeouts::until_the_lock(&mut self.out, &self.trace.symbols);
         super::repeated_timeouts::until_the_event(&mut self.out, &self.trace.symbols);
         events.mark_ticks(&mut self.out, &self.trace.symbols);
         mark_turns(&mut self.out, self.trace.meta.arch);

@@ -85,7 +85,7 @@ fn watchdogs(timeline: &Timeline, symbols: &Symbols) -> Vec<bool> {
 
 /// The task of the same process that had the work at the end of an interval in which `idle` had none: the
 /// task that was last on a CPU, unless it waits for work itself.
-fn worker(
+pub(super) fn worker(
     timeline: &Timeline,
     idle: TaskId,
     (start, end): (Ns, Ns),
@@ -94,7 +94,10 @@ fn worker(
     let process = timeline.task(idle).process;
     let works = |task: TaskId| {
         let entry = timeline.task(task);
-        entry.own && entry.process == process && task != idle && !watch[task.index()]
+        entry.own
+            && entry.process == process
+            && task != idle
+            && !watch.get(task.index()).is_some_and(|w| *w)
     };
     let mut latest: Option<(Ns, TaskId)> = None;
     for held in &timeline.held {
@@ -129,23 +132,28 @@ fn is_busy(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
     }
 }
 
-/// Whether a task becomes idle soon after that time: its work went elsewhere.
+/// Whether a task becomes idle soon after that time, or ends: its work went elsewhere.
 fn gives_up(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
+    waits_soon(timeline, task, at) != Some(false)
+}
+
+/// Whether a task waits for work or a lock soon after that time; none if it ends before.
+pub(super) fn waits_soon(timeline: &Timeline, task: TaskId, at: Ns) -> Option<bool> {
     let task = timeline.task(task);
-    let Some(first) = task.span_at(at) else { return true };
+    let first = task.span_at(at)?;
     let mut worked = Ns::ZERO;
     for (index, span) in task.spans.iter().enumerate().skip(first) {
         match span.run {
             Run::OnCpu(_) => worked += task.span_end(index) - span.start.max(at),
             Run::Blocked(block) => {
                 let waits_for = timeline.blocks[block as usize].waits_for;
-                return matches!(waits_for, WaitsFor::Futex | WaitsFor::Poll);
+                return Some(matches!(waits_for, WaitsFor::Futex | WaitsFor::Poll));
             }
             Run::Runnable | Run::Unrecorded => {}
         }
         if worked > LAST_LOOK {
-            return false;
+            return Some(false);
         }
     }
-    true
+    None
 }

@@ -168,6 +168,7 @@ const WAITS: &[(&str, WaitsFor)] = &[
     ("do_epoll_wait", WaitsFor::Poll),
     ("do_sys_poll", WaitsFor::Poll),
     ("do_select", WaitsFor::Poll),
+    ("io_cqring_wait*", WaitsFor::Poll),
     ("do_nanosleep", WaitsFor::Sleep),
     ("hrtimer_nanosleep*", WaitsFor::Sleep),
     ("do_wait", WaitsFor::Child),
@@ -384,7 +385,7 @@ pub(crate) fn wait_by_call(name: &str, object: Option<ObjectKind>) -> WaitsFor {
         }
         "sendto" | "sendmsg" | "sendmmsg" => WaitsFor::SocketRoom,
         "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait"
-        | "epoll_pwait2" => WaitsFor::Poll,
+        | "epoll_pwait2" | "io_uring_enter" => WaitsFor::Poll,
         "nanosleep" | "clock_nanosleep" => WaitsFor::Sleep,
         "futex" | "futex_wait" | "futex_waitv" => WaitsFor::Futex,
         "wait4" | "waitid" => WaitsFor::Child,

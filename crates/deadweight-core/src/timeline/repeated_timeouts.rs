@@ -4,8 +4,11 @@
 //! again (Java's VM thread, a pool's idle worker, a logger). It waited for the task that ended the last of
 //! these waits, so the earlier ones were not for the clock either. A loop that only the clock ever wakes is
 //! polling: its sleep is a cost (`wait-sleep`) and is left alone.
+//!
+//! A wait for a lock may have a time-out, too: the waiter then asks the holder for the lock, and gets it before it waits
+//! again (CPython's interpreter lock, every 5 ms). It waited for the holder, which worked all the time and gave up then.
 
-use super::handover::has_watchdog;
+use super::handover::{has_watchdog, waits_soon, worker};
 use super::{Block, Run, Timeline, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use deadweight_trace::ids::TaskId;
@@ -16,6 +19,9 @@ use deadweight_trace::units::Ns;
 /// the clock on purpose, for periodic work.
 const LOOK: Ns = Ns(200_000);
 
+/// The holder of a lock has a CPU for at least this part of another task's wait for it.
+const HELD: f64 = 0.9;
+
 /// If a task of the program ended a repeated wait, charges also the repetitions before it, which the clock
 /// ended, to that task. Go's idle threads have their own rules, see `handover`.
 pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
@@ -25,6 +31,33 @@ pub(super) fn until_the_event(timeline: &mut Timeline, symbols: &Symbols) {
     for index in 0..timeline.tasks.len() {
         if timeline.tasks[index].own {
             of_task(timeline, TaskId::at(index));
+        }
+    }
+}
+
+/// Charges a wait for a lock, which the clock ended, to the holder that then gave it up. Go's idle threads have their own
+/// rules, see `handover`.
+pub(super) fn until_the_lock(timeline: &mut Timeline, symbols: &Symbols) {
+    if has_watchdog(symbols) {
+        return;
+    }
+    for index in 0..timeline.blocks.len() {
+        let block = timeline.blocks[index];
+        let by_clock = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+        if !by_clock || word(timeline, &block).is_none() {
+            continue;
+        }
+        let interval = (block.start, block.end);
+        let holder = worker(timeline, block.task, interval, &[]).filter(|holder| {
+            let worked = timeline.task(*holder).on_cpu_between(block.start, block.end);
+            worked.share_of(block.end - block.start) >= HELD
+                && waits_soon(timeline, *holder, block.end) == Some(true)
+        });
+        if let Some(holder) = holder {
+            let block = &mut timeline.blocks[index];
+            block.woken_by = WokenBy::Task(holder);
+            block.waker_call = None;
+            block.inferred = true;
         }
     }
 }
@@ -128,5 +161,36 @@ mod tests {
     #[test]
     fn another_word_is_another_wait() {
         assert_eq!(ended(8, 10, "1"), ["clock", "clock", "clock", "task"]);
+    }
+
+    /// The wakers of the waits of task 2 for a lock, which the clock ends after 5 ms, while task 1 computes, and goes on for
+    /// `more` ns before it waits for the lock itself.
+    fn waited(more: u64) -> Vec<String> {
+        let gives_up = 5_000_100 + more;
+        let text = format!(
+            "cpus 2
+             task 1 python
+                 0 cpu0 on
+                10 fork 2 thread
+               {gives_up} off blocked futex 8 137 0 99 : futex_do_wait
+               9000000 cpu0 on woken-by {CLOCK}
+               9500000 exit
+               9500000 off dead
+             task 2 python
+                15 cpu1 on
+                30 off blocked futex 9 137 0 99 : futex_do_wait
+           5000100 cpu1 on woken-by {CLOCK}
+           9600000 exit
+           9600020 off dead"
+        );
+        let timeline = Timeline::build(&Trace::from_text(&text).unwrap());
+        let of_second = timeline.blocks.iter().filter(|block| block.start.0 == 30);
+        of_second.map(|block| format!("{:?}", block.woken_by)).collect()
+    }
+
+    #[test]
+    fn a_lock_that_its_holder_gives_up_after_the_time_out_was_waited_for() {
+        assert!(waited(20_000)[0].starts_with("Task"), "{:?}", waited(20_000));
+        assert!(waited(900_000)[0].starts_with("Interrupt"), "{:?}", waited(900_000));
     }
 }
