@@ -207,7 +207,7 @@ fn per_sync(
             "{} called {} and waited for the disk, {} per call.",
             facts.name(process),
             made.wording(call),
-            time(Ns(sum.ns.0 / calls)),
+            time(made.each()),
         ),
         amount: sum.ns,
         saving,
@@ -215,11 +215,7 @@ fn per_sync(
         how: if beside > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &sum.places, calls),
         evidence,
-        remedy: format!(
-            "Call {call} once per batch or when the file is complete; a crash then loses the \
-             records since the last {call}. If each record must be durable, several writers can \
-             share one {call} (group commit)."
-        ),
+        remedy: calls::remedy(call),
     })
 }
 

@@ -6,6 +6,7 @@
 
 mod covered;
 mod removals;
+mod same_place;
 
 use crate::account::AccountId;
 use crate::attribute;
@@ -20,9 +21,13 @@ use deadweight_report::report::{Finding, How, Site};
 use deadweight_trace::symbols::Image;
 use deadweight_trace::units::Ns;
 use removals::removals;
+use same_place::{Cost, cost, join};
+use std::collections::BTreeMap;
 
 /// A finding below this share of the wall time is not worth showing.
 const WORTH: f64 = 0.02;
+/// A server that is busy for a smaller part of the time has no finding.
+const BUSY: f64 = 0.01;
 /// A cost that is measured by samples is shown if it has at least this many.
 const SAMPLES: u64 = 8;
 /// A replay that is this far off with nothing removed does not predict a removal.
@@ -50,9 +55,17 @@ const OF_CODE: &[&str] = &[
 pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     let net = inspection.wall.net();
     let facts = inspection.facts;
+    // A server that has hardly anything to do makes nobody wait.
+    if facts.path.subject.service.is_some() && net.share_of(inspection.wall.total) < BUSY {
+        return Vec::new();
+    }
     let mut drafts: Vec<Draft> =
         CLASSES.iter().flat_map(|class| (class.inspect)(inspection)).collect();
-    drafts.retain(|draft| draft.saving.max(draft.range.1).share_of(net) >= WORTH);
+    let mut most: BTreeMap<Cost, Ns> = BTreeMap::new();
+    for draft in &drafts {
+        *most.entry(cost(facts, draft)).or_default() += draft.saving.max(draft.range.1);
+    }
+    drafts.retain(|draft| most[&cost(facts, draft)].share_of(net) >= WORTH);
     drafts.retain(|draft| draft.has_enough_samples(inspection));
     drafts.retain(|draft| !draft.is_of_interpreter(facts) && !draft.is_of_package(facts));
     let subject = &facts.path.subject;
@@ -65,7 +78,7 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
             drafts.iter_mut().filter(replayed).for_each(|d| d.limit(inspection, &whatif));
         }
     }
-    let mut found: Vec<Finding> = drafts
+    let mut found: Vec<Finding> = join(facts, drafts)
         .into_iter()
         .map(|draft| draft.finish(inspection, net))
         .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)

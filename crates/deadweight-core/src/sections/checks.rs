@@ -4,6 +4,7 @@ use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
 use crate::facts::call_site::own_frame;
 use crate::facts::{Facts, hot_loops};
+use crate::timeline::{Block, WokenBy};
 use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
 use deadweight_report::report::{Check, CheckOutcome, Finding};
 use deadweight_report::wording::things;
@@ -38,7 +39,9 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             let by_samples = account.is_sampled() || of_loops;
             let by_chance =
                 chance.as_ref().filter(|_| ["imbalance", "parallel-overhead"].contains(&class));
-            let unrecorded = unrecorded(facts, class, by_samples);
+            let unrecorded = unrecorded(facts, class, by_samples)
+                .or_else(|| of_server(facts, class))
+                .or_else(|| hidden_locks(facts, wall, class));
             let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
             let hidden = hidden.or(unrecorded.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
@@ -54,6 +57,33 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             Check { class: class.to_owned(), outcome, share, why: why.cloned().unwrap_or_default() }
         })
         .collect()
+}
+
+/// Classes that do not judge how a server divides its work among threads.
+fn of_server(facts: &Facts<'_>, class: &str) -> Option<String> {
+    let unjudged = ["imbalance", "thread-churn"].contains(&class);
+    (unjudged && facts.path.subject.service.is_some())
+        .then(|| "how a server starts its threads is not judged".into())
+}
+
+/// A process that waits for events, and that another process of the command wakes by signals, may wait for a lock: a database's
+/// processes do so, and it looks like a wait for work. So if more than [`SMALL`] of the time is in such waits.
+fn hidden_locks(facts: &Facts<'_>, wall: &Attribution, class: &str) -> Option<String> {
+    if class != "wait-lock" {
+        return None;
+    }
+    let timeline = facts.timeline;
+    let by_other_process = |block: &&Block| match block.woken_by {
+        WokenBy::Task(by) => {
+            let [waiter, waker] = [block.task, by].map(|task| timeline.task(task));
+            block.by_signal && waiter.own && waker.own && waiter.process != waker.process
+        }
+        _ => false,
+    };
+    let waits = timeline.blocks.iter().filter(by_other_process);
+    let waited: Ns = waits.map(|block| block.end - block.start).sum();
+    (waited.share_of(wall.total) >= SMALL)
+        .then(|| "its processes wake each other by signals, perhaps for locks".into())
 }
 
 /// What a class is known by and another tool did not record, if there is such.

@@ -9,6 +9,7 @@ use crate::facts::processes::ProcessId;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::CallId;
 use deadweight_trace::syscall;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Writes at an offset, besides [`WRITES`].
@@ -32,6 +33,8 @@ pub(super) struct DiskCalls {
 pub(super) struct OfProcess {
     /// Syncs by name.
     pub(super) by_name: BTreeMap<&'static str, u64>,
+    /// How long they took together, from call to return, whoever waited for them.
+    time: Ns,
     /// Bytes written to what is synced.
     pub(super) bytes: u64,
     /// Syncs of each thing, `None` for all files at once.
@@ -56,6 +59,7 @@ impl DiskCalls {
             } else if is_sync(name) && !group.starting {
                 let of = found.of_process.entry(process).or_default();
                 *of.by_name.entry(name).or_default() += call.times();
+                of.time += call.end - call.start;
                 *of.of_object.entry(call.object()).or_default() += call.times();
             }
         }
@@ -76,6 +80,11 @@ impl DiskCalls {
 impl OfProcess {
     pub(super) fn syncs(&self) -> u64 {
         self.by_name.values().sum()
+    }
+
+    /// How long one takes, on average.
+    pub(super) fn each(&self) -> Ns {
+        Ns(self.time.0 / self.syncs().max(1))
     }
 
     /// Whether one thing is synced over and over. Files that are each synced once, when they are complete,
@@ -108,6 +117,19 @@ impl OfProcess {
 
 pub(super) fn is_write(name: &str) -> bool {
     WRITES.contains(&name) || WRITES_AT.contains(&name)
+}
+
+/// What to do about many calls of this sync.
+pub(super) fn remedy(call: &str) -> String {
+    if call == "sync_file_range" {
+        return "It makes the kernel write early, and nothing durable: call it for larger ranges, or leave it to the kernel."
+            .into();
+    }
+    format!(
+        "Call {call} once per batch or when the file is complete; a crash then loses the records since the last {call}. \
+         If each record must be durable, several writers can share one {call} (group commit; databases and servers have \
+         a setting for it)."
+    )
 }
 
 /// Whether a call gives blocks of a file free.

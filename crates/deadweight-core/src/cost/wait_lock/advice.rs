@@ -3,6 +3,7 @@
 use crate::facts::Facts;
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
+use deadweight_trace::ids::StackId;
 use deadweight_trace::units::Ns;
 
 /// The title where the lock is an interpreter's.
@@ -12,16 +13,28 @@ const FOR_INTERPRETERS: &str = "The lock is the interpreter's own (Python's GIL,
     where they wait. Use processes for work (multiprocessing, prefork workers), or one thread and an event loop; calls \
     into compiled code may release the lock.";
 
-/// Whether at least half of these waits are for the lock under which an interpreter runs its threads.
+/// Whether at least half of these waits, as far as stacks show it, are for the lock under which an interpreter runs its
+/// threads.
 pub(super) fn is_of_interpreter(facts: &Facts<'_>, waits: &[LockWait]) -> bool {
-    const TAKE: [&str; 6] =
-        ["take_gil", "drop_gil", "gvl_acquire", "gvl_release", "thread_sched_", "rb_gvl"];
-    let of_it = |wait: &&LockWait| {
-        let mut sites = [wait.waiter_site, wait.holder_site].into_iter();
-        let takes = |name: &str| TAKE.iter().any(|take| name.starts_with(take));
-        sites.any(|site| facts.symbols().functions(site).any(takes))
+    const TAKE: [&str; 9] = [
+        "take_gil",
+        "drop_gil",
+        "PyEval_RestoreThread",
+        "PyEval_SaveThread",
+        "PyGILState_Ensure",
+        "gvl_acquire",
+        "gvl_release",
+        "thread_sched_",
+        "rb_gvl",
+    ];
+    let takes = |name: &str| TAKE.iter().any(|take| name.starts_with(take));
+    let is_mostly = |site: fn(&LockWait) -> StackId| {
+        let known: Vec<StackId> = waits.iter().map(site).filter(|at| *at != StackId(0)).collect();
+        let of_it = known.iter().filter(|at| facts.symbols().functions(**at).any(takes)).count();
+        !known.is_empty() && of_it * 2 >= known.len()
     };
-    waits.iter().filter(of_it).count() * 2 >= waits.len()
+    // The holder may give it up in a function of its own, inlined.
+    is_mostly(|wait| wait.waiter_site) || is_mostly(|wait| wait.holder_site)
 }
 
 /// If a lock is waited for less than this on average, what is done under it is brief: taking it often is the cost.

@@ -5,6 +5,9 @@ use crate::render::quantity::percent;
 use deadweight_report::report::{Check, CheckOutcome, Report};
 use maud::{Markup, html};
 
+/// A row with less has nothing to show: many costs have no row of their own, and show in others'.
+const NOTABLE: f64 = 0.005;
+
 pub(super) fn section(report: &Report) -> Markup {
     if report.checks.is_empty() {
         return html! {};
@@ -46,6 +49,7 @@ fn how_much(check: &Check) -> String {
     match check.outcome {
         CheckOutcome::NotCheckable if check.why.is_empty() => String::new(),
         CheckOutcome::NotCheckable => format!(": {}", shown(&check.why)),
+        CheckOutcome::Found if check.share < NOTABLE => String::new(),
         _ => format!(", {} of the time", percent(check.share)),
     }
 }
