@@ -73,9 +73,17 @@ const BIRTHS: &[&str] = &[
 /// Whether all calls of the group ask the same question, each about few objects.
 pub(crate) fn repeats_question(facts: &Facts<'_>, group: &CallGroup) -> bool {
     OF_PROCESS.contains(&group.name)
+        && !group.questions.iter().any(|args| is_of_cpu_time(group.name, args))
         || OF_DESCRIPTOR.contains(&group.name)
             && group.questions.iter().all(|args| only_asks(group.name, args))
             && group.calls / objects_at_most(facts, group) >= SAME
+}
+
+/// Whether a call asks for CPU time, which is another one each time: CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, and
+/// the clocks of other processes, which are negative (clock_getcpuclockid(3)).
+fn is_of_cpu_time(name: &str, args: &[u64; 4]) -> bool {
+    let clock = args[0] & 0xffff_ffff;
+    name == "clock_gettime" && (matches!(clock, 2 | 3) || clock >= 1 << 31)
 }
 
 /// Whether a call with these arguments changes nothing.
@@ -88,6 +96,8 @@ fn only_asks(name: &str, args: &[u64; 4]) -> bool {
         "ioctl" => matches!(operation, 0x5401 | 0x540f | 0x5413 | 0x5429) || operation >> 30 == 2,
         // The position, or the size of the file.
         "lseek" => operation == 0 && matches!(args[2], 1 | 2),
+        // SO_ERROR, which it clears; TCP_INFO, which is news.
+        "getsockopt" => !matches!((operation, args[2]), (1, 4) | (6, 11)),
         _ => true,
     }
 }
@@ -128,5 +138,21 @@ impl Births {
             }
         }
         births
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{is_of_cpu_time, only_asks};
+
+    #[test]
+    fn what_is_another_answer_each_time_is_no_question() {
+        let clock =
+            |id: i32| is_of_cpu_time("clock_gettime", &[u64::from(id.cast_unsigned()), 0, 0, 0]);
+        assert!(clock(2) && clock(3) && clock(-6));
+        assert!(!clock(0) && !clock(1) && !is_of_cpu_time("getpid", &[3, 0, 0, 0]));
+        let asks = |level, option| only_asks("getsockopt", &[5, level, option, 0]);
+        // SO_ERROR and TCP_INFO beside SO_RCVBUF and TCP_NODELAY.
+        assert_eq!([asks(1, 4), asks(6, 11), asks(1, 8), asks(6, 1)], [false, false, true, true]);
     }
 }

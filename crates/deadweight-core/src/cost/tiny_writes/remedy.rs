@@ -11,12 +11,17 @@ pub(super) fn of(facts: &Facts<'_>, process: ProcessId, calls: &SmallCalls) -> &
     let language = facts.processes.get(process).language.as_str();
     match (language, calls.stream()) {
         (_, Stream::Socket) => of_reply(language),
+        _ if facts.path.subject.service.is_some() => OF_SERVER,
         ("C" | "C++", stream) => {
             of_stdio(language, stream, Emptied::by(facts, heaviest(&calls.places)))
         }
         (_, stream) => general(language, stream),
     }
 }
+
+/// What a server writes beside its answers is a log, which nobody waits for, and which has no end.
+const OF_SERVER: &str = "A server writes its log so: give the log a buffer that is written when it is full and every few seconds \
+    (access logs often have a setting for it), or log less. Lines in the buffer are lost in a crash.";
 
 /// Why a buffer of C's or C++'s library was written.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -209,6 +214,24 @@ mod tests {
              {writes}500000 exit\n500000 off dead"
         );
         weighed(&text).findings.first().map_or(String::new(), |finding| finding.remedy.clone())
+    }
+
+    #[test]
+    fn what_a_server_writes_beside_its_answers_is_its_log() {
+        let write = |at| {
+            format!("{at} syscall write 7 90 from log (a.c:9) <- main\n{} back 90\n", at + 300)
+        };
+        let writes = repeat(1000, 100, 400, write);
+        let text = format!("attached\ntask 1 app\n0 on\n{writes}500000 off blocked");
+        let remedy =
+            |text: &str| weighed(text).findings.first().map_or(String::new(), |f| f.remedy.clone());
+        assert!(remedy(&text).contains("log"), "{}", remedy(&text));
+        let alone = text.replace("attached\n", "");
+        assert!(
+            !remedy(&alone).is_empty() && !remedy(&alone).contains("log"),
+            "{}",
+            remedy(&alone)
+        );
     }
 
     #[test]
