@@ -134,7 +134,7 @@ fn apart(traced: &TracedRuns) -> Option<Apart> {
     let (more, share) =
         (if recorded > counted { "more" } else { "less" }, percent(Ns(difference), Ns(counted)));
     let each = difference / traced.switches.max(1);
-    let why = if each <= PER_SWITCH {
+    let why = if recorded < counted && each <= PER_SWITCH {
         format!(
             "{} for each of {}: the kernel charges a task until after the switch, the recording until \
              the switch. This is harmless",

@@ -31,7 +31,8 @@ pub(super) fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard>
     if total.share_of(wall.total) >= DISTURBED {
         // Where wakers are not recorded, other programs have no names either.
         let named = |p: &ProcessId| !facts.processes.get(*p).name.is_empty();
-        let worst = outside.max().filter(|(_, p)| facts.trace.meta.records_wakers() && named(p));
+        let worst = most(facts, outside);
+        let worst = worst.filter(|(_, p)| facts.trace.meta.records_wakers() && named(p));
         let client = worst.filter(|(_, p)| is_client(facts, *p)).map(|(_, p)| facts.name(p));
         let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
         let advice = match client {
@@ -56,6 +57,18 @@ pub(super) fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard>
         );
         hazard("noisy", text)
     })
+}
+
+/// The program with the most time, and one of its processes: a script's short commands are one program.
+fn most(
+    facts: &Facts<'_>,
+    held: impl Iterator<Item = (Ns, ProcessId)>,
+) -> Option<(Ns, ProcessId)> {
+    let mut by_name: BTreeMap<String, (Ns, ProcessId)> = BTreeMap::new();
+    for (ns, process) in held {
+        by_name.entry(facts.name(process)).or_insert((Ns::ZERO, process)).0 += ns;
+    }
+    by_name.into_values().max()
 }
 
 /// Another program had a CPU while the command's own tasks waited for each other on the rest.
