@@ -30,7 +30,6 @@ mod descriptors;
 mod error;
 mod follow;
 mod fuzz_entry;
-mod helper_name;
 mod launch;
 pub mod perf;
 mod permissions;

@@ -290,7 +290,8 @@ fn place_of_next_byte(binary: &[u8], debug: Option<&[u8]>) -> String {
         .find(|symbol| symbol.name() == Ok("next_byte"))
         .map(|symbol| symbol.address())
         .expect("it was not inlined");
-    let resolved = resolve(Files { binary, debug, shared: None }, &[address], Detail::Lines);
+    let resolved =
+        resolve(Files { binary, debug, shared: None, path: None }, &[address], Detail::Lines);
     let frame = &resolved.frames[0][0];
     let file = frame.file.rsplit('/').next().unwrap_or_default();
     format!("{} {file}:{} {}", frame.function, frame.line, resolved.info.language)

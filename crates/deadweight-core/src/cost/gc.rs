@@ -123,12 +123,16 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let (low, high) = on_path.as_ref().map_or((ns, ns), |share| share.interval(ns));
-    let name = facts.name(process);
     let language = facts.processes.get(process).language.as_str();
-    let least = if moves_what_lives(language) { 0.0 } else { LEAST };
-    let low = low.part(least) - fresh;
+    let low = low.part(if moves_what_lives(language) { 0.0 } else { LEAST }) - fresh;
     let all = percent(everywhere.ns, found.cpu.net());
-    let mut evidence = evidence(net, (beside, &all), held, instead);
+    // Collected on another CPU, the program's time with it is mostly waiting.
+    let (amount, how, named_apart) = if held > ns {
+        (ns + held, "in the collector, waiting for it or for a CPU that it held", Ns::ZERO)
+    } else {
+        (ns, "in the collector", held)
+    };
+    let mut evidence = evidence(net, (beside, &all), named_apart, instead);
     evidence.extend((by_text >= NAMED).then(|| of_conversions(by_text)));
     if with_it.share_of(net) >= 0.01 {
         evidence.push(format!(
@@ -144,12 +148,13 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: "time spent in garbage collection".into(),
         text: format!(
-            "{name} spent {} of its {} in the collector ({}).",
-            time(ns),
+            "{} spent {} of its {} {how} ({}).",
+            facts.name(process),
+            time(amount),
             time(net),
-            percent(ns, net),
+            percent(amount, net),
         ),
-        amount: ns,
+        amount,
         saving,
         range: (low.min(saving), (high + held).max(saving)),
         how: How::Estimate,
@@ -328,7 +333,7 @@ mod tests {
         );
         expect![[r#"
             allocation 67 % (16..67) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
-            gc 44 % (0..44) @ main.feed:70: app spent 0 ns of its 100 µs in the collector (0 %).
+            gc 44 % (0..44) @ main.feed:70: app spent 44.0 µs of its 100 µs in the collector, waiting for it or for a CPU that it held (44 %).
         "#]].assert_eq(&found(&text));
     }
 

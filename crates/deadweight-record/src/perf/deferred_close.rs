@@ -11,9 +11,9 @@
 use crate::clock::now;
 use crate::descriptors::close_all_but;
 use crate::error::Error;
-use crate::helper_name::{CLOSES_EVENTS, CommandLine};
 use crate::perf::private_dir::Folder;
 use crate::perf::tracefs::Tracefs;
+use crate::procfs::command_line::{CLOSES_EVENTS, CommandLine};
 use crate::procfs::memory_budget::trim_heap;
 use std::fs::File;
 use std::io::{Read, Write};

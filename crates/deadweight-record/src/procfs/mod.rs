@@ -9,6 +9,7 @@
 
 pub(crate) mod affinity;
 pub(crate) mod cgroup;
+pub(crate) mod command_line;
 mod cpus;
 mod descriptors;
 pub(crate) mod executables;

@@ -2,6 +2,7 @@
 //!
 //! Only the units that were hit are read. Does not name functions without debug information; see `names`.
 
+use super::Slice;
 use super::split::Split;
 use crate::elf;
 use crate::frame::Frame;
@@ -11,9 +12,6 @@ use std::borrow::Cow;
 
 /// Inlined frames per address, at most.
 const DEEPEST: usize = 64;
-
-/// The bytes of DWARF, borrowed.
-pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;
 
 /// The DWARF sections of a file, read and decompressed.
 pub(crate) struct Sections<'d> {

@@ -11,4 +11,9 @@ pub(crate) mod lines;
 pub(crate) mod split;
 pub(crate) mod value_types;
 
+use gimli::{EndianSlice, RunTimeEndian};
+
 pub use value_types::value_types;
+
+/// The bytes of DWARF, borrowed.
+pub(crate) type Slice<'a> = EndianSlice<'a, RunTimeEndian>;

@@ -3,7 +3,7 @@
 //!
 //! A part is taken only if it has the id that the binary names. Only the parts of units that were hit are read.
 
-use super::lines::Slice;
+use super::Slice;
 use crate::elf;
 use crate::elf::content::Content;
 use addr2line::{Context, LookupContinuation, LookupResult, SplitDwarfLoad};
@@ -56,9 +56,13 @@ impl Split {
         self.package.is_some() || !self.parts.is_empty()
     }
 
-    /// Where a part was looked for, if one was not found.
-    pub(crate) fn missing(&self) -> Option<&str> {
-        self.missing.as_deref()
+    /// What to say of a part that was not found, in words that follow the binary's name.
+    pub(crate) fn warning(&self) -> Option<String> {
+        let places = self.missing.as_ref()?;
+        Some(format!(
+            "has split debug information, and a part of it was not found (not in {places}): functions and lines are \
+             known there, inlined functions are not"
+        ))
     }
 
     fn add(&mut self, load: &SplitDwarfLoad<Slice<'_>>, path: Option<&Path>) {
@@ -142,12 +146,15 @@ fn places(load: &SplitDwarfLoad<Slice<'_>>, binary: Option<&Path>) -> Vec<PathBu
     let Some(named) = text(load.path).map(PathBuf::from) else { return Vec::new() };
     let folder = binary.and_then(Path::parent);
     let compiled = text(load.comp_dir).map(PathBuf::from);
-    let mut places = Vec::new();
     // An absolute name replaces the folder.
-    places.extend(compiled.map(|folder| folder.join(&named)));
-    places.extend(folder.map(|folder| folder.join(&named)));
-    places.extend(folder.zip(named.file_name()).map(|(folder, name)| folder.join(name)));
-    places.dedup();
+    let within = [compiled.as_deref(), folder].map(|folder| Some(folder?.join(&named)));
+    let beside = folder.zip(named.file_name()).map(|(folder, name)| folder.join(name));
+    let mut places: Vec<PathBuf> = Vec::new();
+    for place in within.into_iter().chain([beside]).flatten() {
+        if !places.contains(&place) {
+            places.push(place);
+        }
+    }
     places
 }
 

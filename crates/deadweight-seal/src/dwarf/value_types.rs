@@ -4,7 +4,8 @@
 //! Machine code copies bytes of a size, without a type; if the function handles exactly one type of that size, the copy
 //! is of that type. Bounded, because the user waits for sealing. Does not read lines; see `lines`.
 
-use super::lines::{Sections, Slice};
+use super::Slice;
+use super::lines::Sections;
 use super::split::Split;
 use crate::elf::Files;
 use gimli::{

@@ -101,9 +101,9 @@ fn in_order<'d, R: ReadRef<'d>>(
     }
     let go = Table::read(&file).filter(|_| context.is_none());
     let mut split = Split::new(sections.as_ref().map(lines::Sections::endian));
-    let found = context.as_ref().is_some_and(|context| split.find(context, addresses, files.path));
-    let again = found.then(|| sections.as_ref()?.context().ok()).flatten();
-    let context = again.or(context);
+    let has_parts = context.as_ref().is_some_and(|c| split.find(c, addresses, files.path));
+    let with_parts = sections.as_ref().filter(|_| has_parts).and_then(|s| s.context().ok());
+    let context = with_parts.or(context);
     resolved.frames = addresses
         .iter()
         .map(|address| match (&context, &go) {
@@ -112,12 +112,7 @@ fn in_order<'d, R: ReadRef<'d>>(
             (None, None) => Vec::new(),
         })
         .collect();
-    resolved.warnings.extend(split.missing().map(|places| {
-        format!(
-            "has split debug information, and a part of it was not found (not in {places}): functions and lines are \
-             known there, inlined functions are not"
-        )
-    }));
+    resolved.warnings.extend(split.warning());
     name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
     for frame in resolved.frames.iter_mut().flatten() {
         frame.function = demangle(&frame.function);
@@ -127,19 +122,24 @@ fn in_order<'d, R: ReadRef<'d>>(
     if resolved.info.language.is_empty() && separate.is_some() {
         resolved.info = producer::read(&file, None, addresses);
     }
+    judge_lines(&mut resolved, context.is_some());
+    resolved.info.has_symbols = context.is_some()
+        || go.is_some()
+        || [Some(&file), separate.as_ref()].into_iter().flatten().any(|f| f.symbols().count() > 0);
+    resolved
+}
+
+/// Whether the program's own code has lines, with a warning if debug information has none for it.
+fn judge_lines(resolved: &mut Resolved, described: bool) {
     let (own, lined) = own_lines(&resolved.frames);
     resolved.info.has_lines = own > 0 && lined * 2 >= own;
-    if context.is_some() && own > 0 && lined == 0 {
+    if described && own > 0 && lined == 0 {
         resolved.warnings.push(
             "has debug information without lines for the code that ran: it is damaged, or covers \
              other code. Only functions are shown"
                 .to_owned(),
         );
     }
-    resolved.info.has_symbols = context.is_some()
-        || go.is_some()
-        || [Some(&file), separate.as_ref()].into_iter().flatten().any(|f| f.symbols().count() > 0);
-    resolved
 }
 
 /// How many addresses are in the program's own functions, and how many of these have a line. A program without debug

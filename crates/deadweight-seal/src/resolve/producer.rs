@@ -3,7 +3,7 @@
 //! From Go's build information, else from the DWARF unit that holds `main`, else from the `.comment` section. The rest
 //! stays unknown. An interpreter has the language that it runs: its own matters to nobody who wrote a script.
 
-use crate::dwarf::lines;
+use crate::dwarf::Slice;
 use crate::dwarf::split::Split;
 use crate::elf;
 use crate::names::{pclntab, symbol_table, varint};
@@ -25,7 +25,7 @@ pub struct BinaryInfo {
     pub has_lines: bool,
 }
 
-type Context<'a> = addr2line::Context<lines::Slice<'a>>;
+type Context<'a> = addr2line::Context<Slice<'a>>;
 
 /// Reads the info of `file`. `addresses` are those that recorded stacks show in it: if there is no `main`, the unit
 /// of one of them is taken.

@@ -33,7 +33,7 @@ pub(super) struct DiskCalls {
 pub(super) struct OfProcess {
     /// Syncs by name.
     pub(super) by_name: BTreeMap<&'static str, u64>,
-    /// How long they took together, from call to return, whoever waited for them.
+    /// How long they took together, from call to return, also those that nobody waited for.
     time: Ns,
     /// Bytes written to what is synced.
     pub(super) bytes: u64,

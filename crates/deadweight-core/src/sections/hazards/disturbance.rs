@@ -60,10 +60,7 @@ pub(super) fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard>
 }
 
 /// The program with the most time, and one of its processes: a script's short commands are one program.
-fn most(
-    facts: &Facts<'_>,
-    held: impl Iterator<Item = (Ns, ProcessId)>,
-) -> Option<(Ns, ProcessId)> {
+fn most(facts: &Facts<'_>, held: impl Iterator<Item = (Ns, ProcessId)>) -> Option<(Ns, ProcessId)> {
     let mut by_name: BTreeMap<String, (Ns, ProcessId)> = BTreeMap::new();
     for (ns, process) in held {
         by_name.entry(facts.name(process)).or_insert((Ns::ZERO, process)).0 += ns;
