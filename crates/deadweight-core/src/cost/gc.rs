@@ -127,11 +127,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let low = low.part(if moves_what_lives(language) { 0.0 } else { LEAST }) - fresh;
     let all = percent(everywhere.ns, found.cpu.net());
     // Collected on another CPU, the program's time with it is mostly waiting.
-    let (amount, how, named_apart) = if held > ns {
-        (ns + held, "in the collector, waiting for it or for a CPU that it held", Ns::ZERO)
-    } else {
-        (ns, "in the collector", held)
-    };
+    let named_apart = if held > ns { Ns::ZERO } else { held };
     let mut evidence = evidence(net, (beside, &all), named_apart, instead);
     evidence.extend((by_text >= NAMED).then(|| of_conversions(by_text)));
     if with_it.share_of(net) >= 0.01 {
@@ -147,14 +143,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         moves: true,
         process,
         title: "time spent in garbage collection".into(),
-        text: format!(
-            "{} spent {} of its {} {how} ({}).",
-            facts.name(process),
-            time(amount),
-            time(net),
-            percent(amount, net),
-        ),
-        amount,
+        text: text(&facts.name(process), ns, held, net),
+        amount: ns,
         saving,
         range: (low.min(saving), (high + held).max(saving)),
         how: How::Estimate,
@@ -174,6 +164,18 @@ fn of_conversions(part: f64) -> String {
 /// What belongs to the collector's own time in a wall time `net`: its work in parallel with the
 /// program, with the collector's part of all CPU time; waits for it; and the cost that would take
 /// its place.
+/// What the collector took on the path, or what was waited for it, whichever is more.
+fn text(name: &str, ns: Ns, held: Ns, net: Ns) -> String {
+    let (all, spent) = (time(net), time(ns));
+    if held > ns {
+        let (waited, share) = (time(held), percent(held, net));
+        return format!(
+            "{name} waited {waited} of its {all} for the collector, or for a CPU that it held ({share}); it spent {spent} in it."
+        );
+    }
+    format!("{name} spent {spent} of its {all} in the collector ({}).", percent(ns, net))
+}
+
 fn evidence(net: Ns, (beside, of_all): (Ns, &str), held: Ns, instead: Ns) -> Vec<String> {
     let mut lines = Vec::new();
     if beside > Ns::ZERO {
@@ -333,7 +335,7 @@ mod tests {
         );
         expect![[r#"
             allocation 67 % (16..67) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
-            gc 44 % (0..44) @ main.feed:70: app spent 44.0 µs of its 100 µs in the collector, waiting for it or for a CPU that it held (44 %).
+            gc 44 % (0..44) @ main.feed:70: app waited 44.0 µs of its 100 µs for the collector, or for a CPU that it held (44 %); it spent 0 ns in it.
         "#]].assert_eq(&found(&text));
     }
 
