@@ -7,8 +7,11 @@ use std::sync::OnceLock;
 /// The limit before [`raise`] changed it.
 static AT_START: OnceLock<Option<libc::rlimit>> = OnceLock::new();
 
-/// Raises the soft limit to the hard one, which needs no privilege. If the kernel refuses, opening events fails
-/// later.
+/// A hard limit below this is raised, too: root may.
+const ENOUGH: libc::rlim_t = 65_536;
+
+/// Raises the soft limit to the hard one, which needs no privilege, or further if that is low. If the kernel refuses,
+/// opening events fails later.
 pub(crate) fn raise() {
     AT_START.get_or_init(|| {
         let mut limit = MaybeUninit::<libc::rlimit>::zeroed();
@@ -18,8 +21,11 @@ pub(crate) fn raise() {
                 return None;
             }
             let before = limit.assume_init();
-            let most = libc::rlimit { rlim_cur: before.rlim_max, ..before };
-            (libc::setrlimit(libc::RLIMIT_NOFILE, &most) == 0).then_some(before)
+            let up_to = |most| libc::rlimit { rlim_cur: most, rlim_max: most };
+            let raised = [before.rlim_max.max(ENOUGH), before.rlim_max]
+                .into_iter()
+                .any(|most| libc::setrlimit(libc::RLIMIT_NOFILE, &up_to(most)) == 0);
+            raised.then_some(before)
         }
     });
 }

@@ -12,6 +12,7 @@ pub(crate) mod rung;
 
 use crate::bpf::in_initial_pid_namespace;
 use crate::error::Error;
+use crate::launch::descriptor_limit;
 use crate::perf::schema::fields;
 use crate::perf::sys::{Event, Every, Scope, Source};
 use crate::perf::tracefs::Tracefs;
@@ -88,7 +89,7 @@ impl Plan {
         // The ledger depends on the first three; without the others it only says less.
         let missing = capabilities[..3].iter().find(|c| !c.available);
         let missing = missing.map(|c| format!("no {}: {}", c.name, c.why));
-        let rung = rung::choose(missing);
+        let rung = too_few_files().map_or_else(|| rung::choose(missing), rung::lowest);
         let mut warnings: Vec<String> = capabilities
             .iter()
             // The rung reports its own lacks.
@@ -138,6 +139,18 @@ impl Plan {
             });
         Err(Error::NotAllowed { why, help })
     }
+}
+
+/// Files that recording has open at least for each CPU, and in addition.
+const LEAST_FILES: [usize; 2] = [12, 36];
+
+/// Why there are too few open files for events of perf, if so: the lowest rung needs hardly any.
+fn too_few_files() -> Option<String> {
+    descriptor_limit::raise();
+    let (cpus, most) = (procfs::online_cpus().len(), descriptor_limit::most_files());
+    let wanted = LEAST_FILES[0] * cpus + LEAST_FILES[1];
+    (most < wanted)
+        .then(|| format!("only {most} files may be open (ulimit -n), and recording needs {wanted}"))
 }
 
 impl Capability {

@@ -257,6 +257,23 @@ fn the_descriptor_limit_grows_for_deadweight_and_not_for_the_program() {
 }
 
 #[test]
+fn with_too_few_descriptors_the_program_is_stopped_at_its_calls() {
+    live!();
+    let mut command = Command::new("sh");
+    command.args(["-c", "ulimit -n 24 && exec \"$@\"", "sh"]).arg(deadweight().get_program());
+    command.args(["--", "sh", "-c", "sleep 0.05; ulimit -n"]);
+    let said = said(&command.output().unwrap());
+    assert_eq!((said.code, said.out.as_str()), (0, "24\n"), "{}", said.err);
+    // Who may raise the limit records as always.
+    let lower = said.err.contains("only 24 files may be open");
+    assert!(
+        said.err.contains("wall time") && (lower || !said.err.contains("seen:")),
+        "{}",
+        said.err
+    );
+}
+
+#[test]
 fn the_report_keeps_out_of_standard_output() {
     live!();
     let said = run(&["--", "echo", "hello"]);

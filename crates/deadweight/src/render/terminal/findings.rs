@@ -203,6 +203,7 @@ fn callers(chain: &[String], room: usize) -> Vec<String> {
 fn amount(finding: &Finding, site: &Site) -> String {
     let ns = finding.time_at(site);
     match site.count {
+        _ if ns == 0 => String::new(),
         0 | 1 => time(ns),
         n => format!("{} × {:>7}", count(n), time(ns / n)),
     }
