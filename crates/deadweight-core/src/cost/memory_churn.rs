@@ -120,7 +120,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
              includes an estimate of that"
                 .into(),
         ],
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        remedy: remedy(facts, process),
     }
 }
 
@@ -155,7 +155,33 @@ fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site>
     found
 }
 
-fn remedy(language: &str) -> &'static str {
+/// For the heap of glibc's `malloc`, in any program: it then grows in larger steps and keeps what is free.
+const FOR_HEAP: &str = "Start it with MALLOC_TOP_PAD_=67108864 MALLOC_TRIM_THRESHOLD_=536870912 in the environment: malloc then \
+    takes its heap in larger steps and keeps what is free.";
+
+/// Whether it is mostly the heap of glibc's `malloc`, which takes and gives back by `brk`.
+pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let symbols = facts.symbols();
+    let is_glibc = |path: &str| path.ends_with("/libc.so.6");
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let (heap, all) = groups.filter(|group| group.churns).fold((0, 0), |(heap, all), group| {
+        (heap + if group.name == "brk" { group.calls } else { 0 }, all + group.calls)
+    });
+    heap > 0 && heap * 2 >= all && symbols.images.iter().any(|i| is_glibc(symbols.name(i.path)))
+}
+
+fn remedy(facts: &Facts<'_>, process: ProcessId) -> String {
+    let of_process = facts.processes.get(process);
+    let image = of_process.image.and_then(|image| facts.symbols().images.get(image.index()));
+    let in_source = in_source(&of_process.language);
+    match is_of_heap(facts, process) {
+        true if image.is_none_or(|image| image.has_lines) => format!("{in_source} {FOR_HEAP}"),
+        true => FOR_HEAP.into(),
+        false => in_source.into(),
+    }
+}
+
+fn in_source(language: &str) -> &'static str {
     match language {
         "C" | "C++" => {
             "Allocate the buffers once before the loop and reuse them. Without a change of code: \
@@ -178,7 +204,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, repeat};
+    use super::super::tests::{found, repeat, weighed};
     use expect_test::expect;
 
     /// Per frame: a mapping at `place`, ten pages touched, the mapping dropped.
@@ -210,6 +236,37 @@ mod tests {
         expect![[r#"
             memory-churn 76 % (40..85) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&filter(20, |_| 0x7f00_0000_0000)));
+    }
+
+    /// A program of a package; its heap grows by `brk`, ten pages are touched, and it shrinks.
+    fn heap(library: &str) -> String {
+        let frame = |at: u64| {
+            let faults = repeat(10, at + 200, 50, |t| {
+                let page = 0x1040_0000 + (t - at - 200) / 50 * 4096;
+                format!("{t} fault {page:#x} from add @tool <- main @tool\n{} fault-end\n", t + 30)
+            });
+            format!(
+                "{at} syscall brk 0x1040a000 from malloc @libc.so.6 <- add @tool <- main @tool
+                 {} back 0x1040a000\n{faults}{} syscall brk 0x10400000 from free @libc.so.6 <- add @tool
+                 {} back 0x10400000\n",
+                at + 20,
+                at + 800,
+                at + 900
+            )
+        };
+        format!(
+            "image tool path /usr/bin/tool language C\nimage libc.so.6 path {library}\ntask 1 tool\n0 on\n\
+             0 exec /usr/bin/tool\n0 main\n{}20000 exit\n20000 off dead",
+            repeat(20, 0, 1000, frame)
+        )
+    }
+
+    #[test]
+    fn the_heap_of_a_package_is_found_where_the_environment_helps() {
+        let first = |text: &str| weighed(text).findings.into_iter().next();
+        let finding = first(&heap("/lib/x86_64-linux-gnu/libc.so.6"));
+        assert!(finding.is_some_and(|f| f.remedy.starts_with("Start it with MALLOC_TOP_PAD_")));
+        assert!(first(&heap("/lib/ld-musl-x86_64.so.1")).is_none());
     }
 
     #[test]

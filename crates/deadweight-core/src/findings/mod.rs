@@ -10,7 +10,7 @@ mod same_place;
 
 use crate::account::AccountId;
 use crate::attribute;
-use crate::cost::CLASSES;
+use crate::cost::{CLASSES, is_of_heap};
 use crate::facts::Facts;
 use crate::facts::call_site::{is_interpreted, is_system_image};
 use crate::inspect::shares::Own;
@@ -67,7 +67,10 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
     }
     drafts.retain(|draft| most[&cost(facts, draft)].share_of(net) >= WORTH);
     drafts.retain(|draft| draft.has_enough_samples(inspection));
-    drafts.retain(|draft| !draft.is_of_interpreter(facts) && !draft.is_of_package(facts));
+    drafts.retain(|draft| {
+        draft.helps_by_environment(facts)
+            || !draft.is_of_interpreter(facts) && !draft.is_of_package(facts)
+    });
     let subject = &facts.path.subject;
     let is_replayed = subject.tasks() > 1 && subject.service.is_none();
     if is_replayed && drafts.iter().any(|draft| draft.moves) {
@@ -109,6 +112,11 @@ impl Draft {
         let own = Own::of(found.wall, self.process);
         let stands_for = self.amount.share_of(own.ns) * own.samples as f64;
         !account.is_sampled() || seen == 0 || seen >= SAMPLES || stands_for >= SAMPLES as f64
+    }
+
+    /// Whether a setting of the environment helps, without a change of the code.
+    fn helps_by_environment(&self, facts: &Facts<'_>) -> bool {
+        self.class == "memory-churn" && is_of_heap(facts, self.process)
     }
 
     /// Whether it accuses the code of an interpreter, which is not the author's.
