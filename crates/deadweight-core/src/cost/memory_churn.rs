@@ -255,7 +255,7 @@ mod tests {
             )
         };
         format!(
-            "image tool path /usr/bin/tool language C\nimage libc.so.6 path {library}\ntask 1 tool\n0 on\n\
+            "image tool path /usr/bin/tool language C no-lines\nimage libc.so.6 path {library} no-lines\ntask 1 tool\n0 on\n\
              0 exec /usr/bin/tool\n0 main\n{}20000 exit\n20000 off dead",
             repeat(20, 0, 1000, frame)
         )

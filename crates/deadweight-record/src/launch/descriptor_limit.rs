@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 /// The limit before [`raise`] changed it.
 static AT_START: OnceLock<Option<libc::rlimit>> = OnceLock::new();
 
-/// A hard limit below this is raised, too: root may.
+/// A lower hard limit becomes this: root may do so.
 const ENOUGH: libc::rlim_t = 65_536;
 
 /// Raises the soft limit to the hard one, which needs no privilege, or further if that is low. If the kernel refuses,
@@ -22,10 +22,10 @@ pub(crate) fn raise() {
             }
             let before = limit.assume_init();
             let up_to = |most| libc::rlimit { rlim_cur: most, rlim_max: most };
-            let raised = [before.rlim_max.max(ENOUGH), before.rlim_max]
+            let changed = [before.rlim_max.max(ENOUGH), before.rlim_max]
                 .into_iter()
                 .any(|most| libc::setrlimit(libc::RLIMIT_NOFILE, &up_to(most)) == 0);
-            raised.then_some(before)
+            changed.then_some(before)
         }
     });
 }
