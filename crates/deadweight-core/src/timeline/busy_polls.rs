@@ -52,7 +52,8 @@ const POLLS: &[&str] = &[
 
 /// Turns loops that ask for a child's end into waits for that child; says so.
 pub(super) fn into_waits(timeline: &mut Timeline, arch: Arch, symbols: &Symbols) {
-    let Some(wait4) = syscall::number(arch, "wait4") else { return };
+    let numbers = ["wait4", "read"].map(|name| syscall::number(arch, name));
+    let [Some(wait4), Some(read)] = numbers else { return };
     let askers = askers(timeline, wait4);
     if askers.is_empty() {
         return;
@@ -63,7 +64,7 @@ pub(super) fn into_waits(timeline: &mut Timeline, arch: Arch, symbols: &Symbols)
     for (task, mut calls) in askers {
         calls.sort_by_key(|id| timeline.calls[id.index()].start);
         let children = children.remove(&timeline.task(task).process).unwrap_or_default();
-        let loops = Loops { timeline, task, calls: &calls, wait4, polls: &numbers };
+        let loops = Loops { timeline, task, calls: &calls, wait4, read, polls: &numbers };
         let waits: Vec<Wait> =
             children.iter().filter_map(|child| loops.waiting_for(*child)).collect();
         if waits.is_empty() {
@@ -137,6 +138,7 @@ struct Loops<'t> {
     task: TaskId,
     calls: &'t [CallId],
     wait4: u16,
+    read: u16,
     /// Numbers of the calls of such loops.
     polls: &'t BTreeSet<u16>,
 }
@@ -184,13 +186,22 @@ impl Loops<'_> {
         (long && asleep(self.timeline, &wait) <= ASLEEP).then_some(wait)
     }
 
+    /// Whether this call brought nothing. A child that ends leaves the end of its output, which is found in each round.
+    fn is_poll(&self, at: usize) -> bool {
+        let call = self.call(at);
+        let ends = |call: &Call| call.nr == self.read && call.ret() == Some(0);
+        let polls = self.polls.contains(&call.nr);
+        let brought = call.ret().is_none_or(|ret| ret > 0);
+        ends(call) || polls && (!brought || self.calls.len() > at + 1 && ends(self.call(at + 1)))
+    }
+
     /// The first call of the loop that has the call `last`.
     fn first_of(&self, last: usize, birth: Ns) -> usize {
         let task = self.timeline.task(self.task);
         let (mut first, mut polls, mut others) = (last, 0, 0);
         for earlier in (0..last).rev() {
             let (one, next) = (self.call(earlier), self.call(earlier + 1));
-            let is_poll = self.polls.contains(&one.nr) && one.ret().is_some_and(|ret| ret <= 0);
+            let is_poll = self.is_poll(earlier);
             *(if is_poll { &mut polls } else { &mut others }) += one.times();
             // Without the time in which others had its CPU.
             let own = task.on_cpu_between(one.end, next.start);
@@ -310,6 +321,12 @@ mod tests {
             ["1 1000", "2 4999000", "1 900010"]
         );
         assert_eq!(path_with(10_000, |_| reads, 2).0, ["1 5900010"]);
+        // The end of its output, in the last rounds.
+        let ends = "AT syscall pselect6 4 0\nEND back 1\nEND syscall read 3 4096\nEND back 0\n";
+        assert_eq!(
+            path_with(10_000, |at| if at > 4_800_000 { ends } else { "" }, 2).0,
+            ["1 1000", "2 4999000", "1 900010"]
+        );
     }
 
     #[test]
