@@ -33,13 +33,14 @@ use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::hot_code::hot_code;
-use crate::inspect::shares::Share;
+use crate::inspect::shares::{Share, samples_of};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_code::{Place, Role, Run};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, percent, time};
 use deadweight_trace::ids::NameId;
 use deadweight_trace::symbols::{SourceFrame, Symbols};
+use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
@@ -184,6 +185,30 @@ fn called(found: &Inspection<'_, '_>, share: &Share) -> f64 {
     called as f64 / share.samples.max(1) as f64
 }
 
+/// Time in what the hottest line calls, if it copies to the stack for it: the first loads from a fresh copy wait until it is
+/// there.
+fn called_with(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    share: &Share,
+    lines: &[Copying<'_>],
+) -> Ns {
+    let Some((line, _, runs, _)) = lines.first() else { return Ns::ZERO };
+    if !runs.keys().any(|run| run.to == Place::Frame) {
+        return Ns::ZERO;
+    }
+    let symbols = found.facts.symbols();
+    let is_below = |site: &CallSite| {
+        let caller = site.stack().and_then(|stack| symbols.stack(stack).get(1).copied());
+        let caller = caller.and_then(|at| symbols.locations.get(at.index())?.frames.first());
+        caller == Some(*line)
+    };
+    let copies = AccountId::of_class(CLASS.id);
+    let below = samples_of(found, process)
+        .filter(|(account, site, _)| *account != copies && is_below(site));
+    share.time_of(below.map(|(_, _, amount)| amount).sum())
+}
+
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let net = found.wall.net();
@@ -225,7 +250,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: share.ns,
         saving: waits(share.ns),
-        range: (low, waits(high)),
+        range: (low, waits(high).max(high + called_with(found, process, &share, &lines))),
         how: How::Estimate,
         evidence,
         remedy: remedy(written_in(&sites, &facts.processes.get(process).language)).into(),
