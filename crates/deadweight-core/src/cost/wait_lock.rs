@@ -154,10 +154,9 @@ fn serialised(
         if waiting > 0 && put_aside == 0 && on_path > 0 && when > at {
             let length = when - at;
             amount += length;
-            // If no task of the subject runs, the holder waits for something else under the lock.
-            let now = running.clamp(1, cpus);
-            let could = (now + waiting).clamp(1, cpus);
-            let kept = f64::from(now) / f64::from(could);
+            // If no task of the subject runs, the holder waits for something else under the lock: that needs no CPU.
+            let could = if running == 0 { 1 + waiting } else { (running + waiting).clamp(1, cpus) };
+            let kept = f64::from(running.max(1)) / f64::from(could);
             saving += length.0 as f64 * (1.0 - kept.min(1.0));
         }
         at = at.max(when);
@@ -297,13 +296,13 @@ fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::super::tests::{found, rows};
     use expect_test::expect;
     use std::fmt::Write;
 
     /// Two workers alternate: one works 900 ns with the lock of `function` held, the other waits.
-    pub(super) fn workers(function: &str, value: u64) -> String {
+    pub(crate) fn workers(function: &str, value: u64) -> String {
         taking(function, value, 40)
     }
 

@@ -29,6 +29,7 @@
 
 mod pace;
 mod pauses;
+mod under_lock;
 
 use super::{AccountId, Claim, Class, Inspection, is_server, is_stopped_by_signal};
 use crate::account::{Detail, Entry, Slice, What};
@@ -60,6 +61,8 @@ const LOOP: usize = 8;
 const FEW: f64 = 0.08;
 /// What happens between so many of the sleeps happens each time.
 const NEARLY_ALL: f64 = 0.9;
+/// If others wait for a lock of the sleeping task during this part of its sleeps, the lock is what they wait for.
+const UNDER_LOCK: f64 = 0.5;
 /// The cost of waiting for the event instead of sleeping: a wake-up and two context switches.
 const WAKE_UP: Ns = Ns(20_000);
 
@@ -190,7 +193,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
     let name = facts.name(process);
-    let polls = lengths.len() >= LOOP;
+    let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
+    let polls = lengths.len() >= LOOP && !under_lock;
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
     // A sleep with only its end on the critical path counts too.
     let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
@@ -199,7 +203,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: if polls {
+        title: if under_lock {
+            "asleep under a lock that others wait for".into()
+        } else if polls {
             format!("a polling loop that sleeps {}", time(typical))
         } else {
             format!("asleep for {}", time(sum.ns))
@@ -209,13 +215,16 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
                 "{name} slept {times}, typically for {}, and then checked again.",
                 time(typical)
             )
+        } else if under_lock {
+            format!("{name} slept {times}, and held a lock that other tasks waited for.")
         } else {
             format!("{name} slept {times} in all.")
         },
         amount: sum.ns,
         saving: sum.alone - stays,
         range: (sum.alone - stays, sum.ns),
-        how: How::Exact,
+        // What is slept for may be the work: then only the lock is the cost.
+        how: if under_lock { How::Candidate } else { How::Exact },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![sum.meanwhile()],
         remedy: remedy(&facts.processes.get(process).language, polls),
