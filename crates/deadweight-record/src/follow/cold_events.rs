@@ -27,6 +27,11 @@ impl ColdEvents {
         }
     }
 
+    /// How many there were.
+    pub(crate) fn number(self) -> f64 {
+        self.count
+    }
+
     /// How cold they were in the mean, with the same `warm`: 0 to 1.
     pub(crate) fn share(self, warm: f64) -> f64 {
         if self.count > 0.0 { self.logarithms / self.count / (COLD / warm).ln() } else { 0.0 }

@@ -6,6 +6,9 @@ use crate::session::NTH;
 use crate::session::calibrate::Cold;
 use deadweight_trace::Overhead;
 
+/// If no more than this part of the calls was counted together, the reader needs no note of it.
+const MENTIONED: f64 = 0.01;
+
 /// Counts of a recording.
 #[derive(Default)]
 pub(crate) struct RecordingStats {
@@ -106,7 +109,8 @@ impl RecordingStats {
                 self.elevated
             ));
         }
-        if self.counted > 0 {
+        let counted = self.counted as f64;
+        if counted > MENTIONED * (counted + self.calls.number()) {
             warnings.push(format!(
                 "{} system calls were too frequent to be recorded one by one: the kernel counted them (numbers and sizes \
                  are exact) and timed at least one in {TIME_ONE_IN} (times are estimates)",
