@@ -268,10 +268,19 @@ impl<'a, 't> Charge<'a, 't> {
         entry.alone += alone;
         entry.slices += 1;
         entry.count += began;
+        let mut here = Weight { count: began, amount: ns.0 };
+        if matches!(detail, Detail::Calls(_)) {
+            // Stacks are taken of some calls only, at most so many in a time: one stands for the calls before it.
+            here = Weight {
+                count: here.count + entry.unplaced.count,
+                amount: here.amount + entry.unplaced.amount,
+            };
+            entry.unplaced = if site.is_known() { Weight::default() } else { here };
+        }
         if site.is_known() {
             let weight = entry.sites.entry(site).or_default();
-            weight.count += began;
-            weight.amount += ns.0;
+            weight.count += here.count;
+            weight.amount += here.amount;
         }
         entry.recording = (entry.recording.0 + all, entry.recording.1 + ours);
         entry.in_kernel += hidden;

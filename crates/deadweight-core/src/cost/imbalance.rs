@@ -100,9 +100,8 @@ fn is_seen(found: &Inspection<'_, '_>, saved: Ns, least: f64) -> bool {
 
 /// Why this run does not show which thread has more to do, if it does not.
 pub(crate) fn chance(wall: &Attribution) -> Option<String> {
-    let disturbed = disturbed(wall);
-    (disturbed > DISTURBED)
-        .then(|| format!("other programs held the CPUs for {:.0} % of the time", disturbed * 100.0))
+    // The hazard has the number, of the wall time.
+    (disturbed(wall) > DISTURBED).then(|| "other programs held the CPUs too often".into())
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -397,7 +396,7 @@ mod tests {
         assert!(report.findings.iter().all(|finding| finding.class != "imbalance"));
         let check = report.checks.iter().find(|check| check.class == "imbalance").unwrap();
         assert_eq!(check.outcome, CheckOutcome::NotCheckable);
-        assert_eq!(check.why, "other programs held the CPUs for 39 % of the time");
+        assert_eq!(check.why, "other programs held the CPUs too often");
     }
 
     /// The main thread and another work in one function, the other for so much longer. Other programs had the CPUs of

@@ -159,6 +159,15 @@ fn dense_reads_are_counted_to_the_last() {
 }
 
 #[test]
+fn files_of_one_name_in_different_folders_are_different_files() {
+    Truth::of("@walks_folders").never(&["repeated-syscalls"]).check();
+    Truth::of("@walks_folders again")
+        .first_finding(&["repeated-syscalls"])
+        .found_at("repeated-syscalls", "sum_file", "walks_folders.c", "openat(folder, name")
+        .check();
+}
+
+#[test]
 fn first_touches_are_found_in_their_line() {
     Truth::of("@touch_pages 60000")
         .rows(&["first-touch", "page-faults"], 0.4..=1.0)
