@@ -90,7 +90,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         text: calls.text(),
         amount: calls.ns,
         saving,
-        range: (at_least(saving.min(calls.ns), calls.on_path), saving),
+        range: (
+            at_least(saving.min(calls.ns), calls.on_path),
+            saving + calls.around(found, process),
+        ),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence: calls.evidence().into_iter().collect(),
@@ -276,7 +279,7 @@ mod tests {
             repeat(1000, 0, 400, read)
         );
         expect![[r#"
-            tiny-reads 98 % (67..98) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 98 % (67..100) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&text));
         // The same samples elsewhere: then they do not belong to the call's entry and exit.
         let elsewhere = text.replace("read @libc.so.6+0x11 <-", "get (t.c:9) @0x80 <-");

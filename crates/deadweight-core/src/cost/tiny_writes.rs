@@ -188,7 +188,10 @@ fn draft(
         text: calls.text(),
         amount,
         saving,
-        range: (at_least(saving.min(calls.ns), calls.on_path), saving),
+        range: (
+            at_least(saving.min(calls.ns), calls.on_path),
+            saving + calls.around(found, process),
+        ),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence,

@@ -8,6 +8,8 @@ use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{Weights, add, sites};
+use crate::facts::processes::ProcessId;
+use crate::inspect::{Inspection, library_code_for};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, count, things};
@@ -123,6 +125,11 @@ impl SmallCalls {
         let on_path = |whole: u64| part(whole, self.on_path, self.count);
         let kept = part(self.ns.0, self.needed.min(self.count), self.count);
         self.ns - Ns(kept.saturating_add(on_path(self.bytes) * NS_PER_10_BYTES / 10))
+    }
+
+    /// Library code around them, from the same lines: some of it goes with the calls.
+    pub(crate) fn around(&self, found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+        library_code_for(found, process, &self.places, self.ns)
     }
 
     /// Their number and size, and how many would do.
