@@ -141,7 +141,9 @@ pub enum Kind {
     Fd {
         /// The descriptor.
         fd: i32,
-        /// As `/proc/PID/fd` names it; no name if it is closed.
+        /// As `/proc/PID/fd` names it; no name if it is closed. Behind a socket's: `:datagram` if it is no stream, else
+        /// whether its peer made the connection (`:accepted`) or it did (`:connected`), or, of a Unix socket without a
+        /// name, that it did or is one of a pair (`:unnamed`).
         what: NameId,
     },
     /// A resident page of the task's process, sampled from `/proc` without stopping it.

@@ -1,14 +1,15 @@
 //! The requests that a program served, and the CPU time of one.
 //!
 //! A request is an exchange on a socket: data that was received, and data that was sent after it. Where calls
-//! were counted together, as many answers as requests are taken. A socket that the program connected itself
-//! has no requests: there it is the client.
+//! were counted together, as many answers as requests are taken. Only where the peer asks: on a connection that the
+//! program made itself, an answer comes before the next question, too.
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::facts::Facts;
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::transfer::Transfer;
 use deadweight_report::report::{RequestPart, ServiceInfo};
+use deadweight_report::wording::things;
 use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
@@ -17,11 +18,26 @@ use std::collections::BTreeMap;
 const SMALL: f64 = 0.05;
 /// So few exchanges say nothing about a request.
 const FEW: u64 = 10;
+/// If more than this part of them may be the program's own questions, there is no number.
+const UNKNOWN: f64 = 0.05;
 
 /// The requests of the subject, if it serves.
 pub(crate) fn service(facts: &Facts<'_>, cpu: &Attribution) -> Option<ServiceInfo> {
-    facts.path.subject.service.as_ref()?;
-    let requests = answers(facts);
+    let service = facts.path.subject.service.as_ref()?;
+    let mut requests = 0;
+    let (mut unknown, mut connections) = (0, 0);
+    for (object, turns) in exchanges(facts) {
+        match service.is_asked(object) {
+            Some(true) => requests += turns,
+            Some(false) => {}
+            None => {
+                unknown += turns;
+                connections += u64::from(turns > 0);
+            }
+        }
+    }
+    let is_known = unknown as f64 <= (requests + unknown) as f64 * UNKNOWN;
+    requests = if is_known { requests } else { 0 };
     let (parts, whole) = parts(facts, cpu);
     let per_request = |ns: Ns| if requests < FEW { 0.0 } else { ns.0 as f64 / requests as f64 };
     Some(ServiceInfo {
@@ -32,6 +48,14 @@ pub(crate) fn service(facts: &Facts<'_>, cpu: &Attribution) -> Option<ServiceInf
             .filter(|(_, ns)| requests >= FEW && ns.share_of(whole) >= SMALL)
             .map(|(name, ns)| RequestPart { name, ns: per_request(ns) })
             .collect(),
+        uncounted: if is_known {
+            String::new()
+        } else {
+            format!(
+                "requests are not counted: {} began before the recording, which does not show who asks there",
+                things(connections, "connection")
+            )
+        },
     })
 }
 
@@ -53,14 +77,13 @@ fn parts(facts: &Facts<'_>, cpu: &Attribution) -> (Vec<(String, Ns)>, Ns) {
     (parts, whole)
 }
 
-/// How often data was sent on a socket after data had been received there.
-fn answers(facts: &Facts<'_>) -> u64 {
+/// How often data was sent on each socket after data had been received there.
+fn exchanges(facts: &Facts<'_>) -> impl Iterator<Item = (u32, u64)> {
     let subject = &facts.path.subject;
-    let Some(service) = &subject.service else { return 0 };
     let mut sockets: BTreeMap<u32, Exchanges> = BTreeMap::new();
     let calls = (0..).map(CallId::at).zip(&facts.timeline.calls);
     for (id, call) in calls.filter(|(_, call)| subject.owns(call.task)) {
-        let Some(object) = call.object().filter(|object| !service.asks(*object)) else { continue };
+        let Some(object) = call.object() else { continue };
         let Some(group) = facts.call_groups.id(id).map(|id| facts.call_groups.get(id)) else {
             continue;
         };
@@ -83,7 +106,8 @@ fn answers(facts: &Facts<'_>) -> u64 {
             _ => exchanges.add(direction, call.times()),
         }
     }
-    sockets.values().map(|socket| socket.turns[0].min(socket.turns[1])).sum()
+    let fewer = |socket: Exchanges| socket.turns[0].min(socket.turns[1]);
+    sockets.into_iter().map(move |(object, socket)| (object, fewer(socket)))
 }
 
 /// What came and went on one socket.
@@ -150,6 +174,46 @@ mod tests {
         let connect = "10 syscall socket 2 1 0\n20 back 5\n30 syscall connect 5\n40 back 0";
         assert_eq!(server(20, connect).0, 0);
         assert_eq!(server(20, "10 syscall openat 3\n20 back 5").0, 0);
+    }
+
+    /// A proxy: on 5 its client asks, and on 6 it asks another server, 20 times. It was joined in the middle of a request
+    /// or before it.
+    fn proxy(first: &str, in_the_middle: bool) -> (u64, String) {
+        let calls = ["recvfrom 5", "sendto 6", "recvfrom 6", "sendto 5"];
+        let calls = calls.iter().cycle().skip(if in_the_middle { 2 } else { 0 }).take(80);
+        let line = |(i, call): (u64, &&str)| {
+            format!("{} syscall {call} 64 0\n{} back 64\n", 100 + i * 10, 105 + i * 10)
+        };
+        let calls: String = (0..).zip(calls).map(line).collect();
+        let text = format!("attached\ntask 1 proxy\n0 on\n{first}\n{calls}2000 sample work");
+        let service = weighed(&text).service.unwrap();
+        (service.requests, service.uncounted)
+    }
+
+    #[test]
+    fn an_answer_from_the_server_behind_is_no_request() {
+        const ACCEPT: &str = "10 syscall accept4 3\n20 back 5";
+        const CONNECT: &str = "30 syscall socket 2 1 0\n40 back 6\n50 syscall connect 6\n60 back 0";
+        let counted = (20, String::new());
+        assert_eq!(proxy(&format!("{ACCEPT}\n{CONNECT}"), false), counted);
+        for (in_the_middle, behind) in
+            [(false, "connected"), (true, "connected"), (false, "unnamed"), (true, "unnamed")]
+        {
+            let named = format!("0 fd 5 socket:[5]:accepted\n0 fd 6 socket:[6]:{behind}");
+            assert_eq!(proxy(&named, in_the_middle), counted, "{behind}");
+        }
+    }
+
+    #[test]
+    fn where_either_side_may_be_the_client_nothing_is_counted() {
+        let old = "0 fd 5 socket:[5]\n0 fd 6 socket:[6]";
+        for in_the_middle in [false, true] {
+            let (requests, why) = proxy(old, in_the_middle);
+            assert_eq!(requests, 0);
+            assert!(why.starts_with("requests are not counted: 2 connections began"), "{why}");
+        }
+        let accepted = "10 syscall accept4 3\n20 back 5\n30 fd 6 socket:[6]";
+        assert_eq!(proxy(accepted, false).0, 0, "the answer to a client may be first, too");
     }
 
     #[test]

@@ -3,8 +3,14 @@
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-/// What follows the name of a socket that keeps messages apart: the kernel's name for it does not show the type.
+/// What follows the name of a socket: the kernel's name for it shows neither its type nor its peer.
 const DATAGRAM: &str = ":datagram";
+/// A peer connected to it.
+const ACCEPTED: &str = ":accepted";
+/// It was connected to a peer.
+const CONNECTED: &str = ":connected";
+/// A connected Unix socket without a name: a client's, or an end of a pair.
+const UNNAMED: &str = ":unnamed";
 
 /// The open descriptors of a process and what they refer to; empty if it is gone.
 pub(crate) fn descriptors(process: u32) -> Vec<(i32, String)> {
@@ -13,7 +19,7 @@ pub(crate) fn descriptors(process: u32) -> Vec<(i32, String)> {
     found
 }
 
-/// Adds the type to names of sockets, where it is datagrams or the like.
+/// Adds to names of sockets what else is known of them.
 fn add_types<'n>(process: u32, names: impl Iterator<Item = &'n mut String>) {
     let mut sockets = names.filter(|name| name.starts_with("socket:[")).peekable();
     if sockets.peek().is_none() {
@@ -21,18 +27,17 @@ fn add_types<'n>(process: u32, names: impl Iterator<Item = &'n mut String>) {
     }
     let table =
         |name: &str| fs::read_to_string(format!("/proc/{process}/net/{name}")).unwrap_or_default();
-    let mut inodes = HashSet::new();
+    let mut known = HashMap::new();
     for name in ["udp", "udp6", "udplite", "udplite6", "raw", "raw6", "icmp", "icmp6"] {
-        inodes.extend(of_protocol(&table(name)));
+        known.extend(of_protocol(&table(name)).into_iter().map(|inode| (inode, DATAGRAM)));
     }
-    inodes.extend(of_unix(&table("unix")));
+    known.extend(of_unix(&table("unix")));
+    known.extend(of_tcp(&[table("tcp"), table("tcp6")]));
     for name in sockets {
         let inode = name.strip_prefix("socket:[").and_then(|rest| rest.strip_suffix(']'));
-        if inode
-            .and_then(|inode| inode.parse().ok())
-            .is_some_and(|inode: u64| inodes.contains(&inode))
-        {
-            name.push_str(DATAGRAM);
+        let inode: Option<u64> = inode.and_then(|inode| inode.parse().ok());
+        if let Some(added) = inode.and_then(|inode| known.get(&inode)) {
+            name.push_str(added);
         }
     }
 }
@@ -43,14 +48,51 @@ fn of_protocol(table: &str) -> Vec<u64> {
     table.lines().skip(1).filter_map(inode).collect()
 }
 
-/// The inodes of sockets in `/proc/net/unix` that are no streams.
-fn of_unix(table: &str) -> Vec<u64> {
-    let inode = |line: &str| {
-        let mut words = line.split_whitespace().skip(4);
-        let (kind, inode) = (words.next()?, words.nth(1)?);
-        (kind != "0001").then(|| inode.parse().ok())?
+/// The inodes of connections in `/proc/net/tcp` and `/proc/net/tcp6`: a local port that is listened at is that of a
+/// server.
+fn of_tcp(tables: &[String; 2]) -> Vec<(u64, &'static str)> {
+    /// The states of a socket that is not connected, and of one that listens.
+    const CLOSED: &str = "07";
+    const LISTENS: &str = "0A";
+    let socket = |line: &'_ str| {
+        let mut words = line.split_whitespace().skip(1);
+        let (local, state, inode) = (words.next()?, words.nth(1)?, words.nth(5)?);
+        let port = u16::from_str_radix(local.rsplit_once(':')?.1, 16).ok()?;
+        Some((port, state.to_owned(), inode.parse().ok()?))
     };
-    table.lines().skip(1).filter_map(inode).collect()
+    let lines = tables.iter().flat_map(|table| table.lines().skip(1));
+    let sockets: Vec<(u16, String, u64)> = lines.filter_map(socket).collect();
+    let listens = sockets.iter().filter(|(_, state, _)| state == LISTENS);
+    let ports: HashSet<u16> = listens.map(|(port, ..)| *port).collect();
+    let connections =
+        sockets.into_iter().filter(|(_, state, _)| ![CLOSED, LISTENS].contains(&&**state));
+    let side = |port| if ports.contains(&port) { ACCEPTED } else { CONNECTED };
+    connections.map(|(port, _, inode)| (inode, side(port))).collect()
+}
+
+/// The inodes of sockets in `/proc/net/unix` that are no streams, or connected: who accepts a connection has the name
+/// of the socket that listens.
+fn of_unix(table: &str) -> Vec<(u64, &'static str)> {
+    /// The flag of a socket that listens, a stream, and the state of a connection.
+    const LISTENS: &str = "00010000";
+    const STREAM: &str = "0001";
+    const CONNECTION: &str = "03";
+    let words = |line: &'_ str| line.splitn(8, ' ').map(str::to_owned).collect::<Vec<_>>();
+    let lines: Vec<Vec<String>> = table.lines().skip(1).map(words).collect();
+    let listens = lines.iter().filter(|words| words.get(3).is_some_and(|flags| flags == LISTENS));
+    let names: HashSet<&String> = listens.filter_map(|words| words.get(7)).collect();
+    let socket = |words: &Vec<String>| {
+        let [_, _, _, _, kind, state, inode] = words.get(..7)? else { return None };
+        let added = match words.get(7) {
+            _ if kind != STREAM => DATAGRAM,
+            _ if state != CONNECTION => return None,
+            Some(name) if names.contains(name) => ACCEPTED,
+            Some(_) => CONNECTED,
+            None => UNNAMED,
+        };
+        Some((inode.parse().ok()?, added))
+    };
+    lines.iter().filter_map(socket).collect()
 }
 
 /// The open descriptors of a process and what they refer to, as `/proc` names it.
@@ -107,7 +149,7 @@ impl Descriptors {
                 }
                 seen.insert((*process, fd), what);
             }
-            // The calls that make a socket later show its type.
+            // The calls that make a socket later show its type and its peer.
             if self.met.insert(*process) {
                 add_types(*process, new[from..].iter_mut().map(|(_, _, what)| what));
             }
@@ -125,30 +167,43 @@ pub(crate) struct Descriptor {
     pub(crate) process: u32,
     /// The descriptor.
     pub(crate) fd: i32,
-    /// As `/proc` names it; of a socket for messages, with its type.
+    /// As `/proc` names it; of a socket, with what else is known.
     pub(crate) what: String,
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::net::{TcpListener, UdpSocket};
+    use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsRawFd;
-    use std::os::unix::net::{UnixDatagram, UnixStream};
+    use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
 
     #[test]
-    fn sockets_for_messages_are_distinguished_from_streams() {
+    fn sockets_for_messages_and_both_sides_of_connections_are_distinguished() {
         let (udp, tcp) =
             (UdpSocket::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap());
         let (messages, stream) = (UnixDatagram::unbound().unwrap(), UnixStream::pair().unwrap());
+        let asks = TcpStream::connect(tcp.local_addr().unwrap()).unwrap();
+        let (answers, _) = tcp.accept().unwrap();
+        let folder =
+            std::env::temp_dir().join(format!("deadweight-sockets-{}", std::process::id()));
+        let listener = UnixListener::bind(&folder).unwrap();
+        let unix_asks = UnixStream::connect(&folder).unwrap();
+        let (unix_answers, _) = listener.accept().unwrap();
+        fs::remove_file(&folder).unwrap();
         let found: HashMap<i32, String> = descriptors(std::process::id()).into_iter().collect();
-        for (fd, is) in [
-            (udp.as_raw_fd(), true),
-            (messages.as_raw_fd(), true),
-            (tcp.as_raw_fd(), false),
-            (stream.0.as_raw_fd(), false),
+        for (fd, added) in [
+            (udp.as_raw_fd(), DATAGRAM),
+            (messages.as_raw_fd(), DATAGRAM),
+            (tcp.as_raw_fd(), "]"),
+            (asks.as_raw_fd(), CONNECTED),
+            (answers.as_raw_fd(), ACCEPTED),
+            (stream.0.as_raw_fd(), UNNAMED),
+            (listener.as_raw_fd(), "]"),
+            (unix_asks.as_raw_fd(), UNNAMED),
+            (unix_answers.as_raw_fd(), ACCEPTED),
         ] {
-            assert_eq!(found[&fd].ends_with(DATAGRAM), is, "{}", found[&fd]);
+            assert!(found[&fd].ends_with(added), "{} {added}", found[&fd]);
         }
         let first = Descriptors::default().changes(&[std::process::id()]);
         assert!(

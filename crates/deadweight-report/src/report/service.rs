@@ -15,6 +15,9 @@ pub struct ServiceInfo {
     pub cpu_ns_per_request: f64,
     /// What that consists of, largest first; small parts are left out.
     pub parts: Vec<RequestPart>,
+    /// Why requests are not counted; empty if they are.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uncounted: String,
 }
 
 /// A part of the CPU time of a request.

@@ -5,6 +5,7 @@
 //! the instant is idle. So the workers count, and not the process that only waits for them.
 
 mod answering;
+mod sides;
 
 use super::{Path, Piece, Subject};
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -13,6 +14,7 @@ use deadweight_trace::Trace;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
+use sides::Sides;
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
@@ -22,8 +24,8 @@ pub(crate) const TAKES_CONNECTIONS: [&str; 3] = ["accept", "accept4", "listen"];
 /// What is known of a subject that serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Service {
-    /// The sockets that it connected itself: there it is the client.
-    connected: BTreeSet<u32>,
+    /// Which side asks on each of its sockets.
+    sides: Sides,
     /// The sleeps while a client waits for its answer, by task and start.
     pauses: BTreeSet<(TaskId, Ns)>,
 }
@@ -31,13 +33,11 @@ pub struct Service {
 impl Service {
     /// Of a subject that serves; else none.
     pub(super) fn of(trace: &Trace, timeline: &Timeline, subject: &Subject) -> Option<Self> {
-        let connect = syscall::number(trace.meta.arch, "connect");
-        let connects = timeline.calls.iter().filter(|call| Some(call.nr) == connect);
         if !serves(trace, timeline, subject) {
             return None;
         }
-        let connected = connects.filter_map(Call::object).collect();
-        let mut service = Self { connected, ..Self::default() };
+        let sides = Sides::of(trace, timeline, subject);
+        let mut service = Self { sides, ..Self::default() };
         service.pauses = answering::pauses(trace, timeline, subject, &service);
         Some(service)
     }
@@ -49,7 +49,12 @@ impl Service {
 
     /// Whether the program is the client at this object.
     pub(crate) fn asks(&self, object: u32) -> bool {
-        self.connected.contains(&object)
+        self.sides.own.contains(&object)
+    }
+
+    /// Whether the peer at this object is a client; none if it is not known which side asks.
+    pub(crate) fn is_asked(&self, object: u32) -> Option<bool> {
+        (!self.sides.unknown.contains(&object)).then(|| self.sides.peer.contains(&object))
     }
 
     /// Whether nobody waits for the end of such a wait: it is for the next piece of work.

@@ -1,6 +1,7 @@
 //! What each system call does to a process's descriptors, as a table. `descriptors` applies it.
 
 use super::ObjectKind;
+use super::origin::Origin;
 use deadweight_trace::syscall::{self, Arch};
 
 /// `O_CLOEXEC`, and the same bit in pipes', sockets' and eventfds' flags, on both architectures.
@@ -13,7 +14,7 @@ pub(super) enum Effect {
     /// Nothing.
     None,
     /// Its result is a new descriptor.
-    Open { flags: Option<usize>, kind: ObjectKind },
+    Open { flags: Option<usize>, kind: ObjectKind, origin: Origin },
     /// Two new descriptors are written to memory.
     Pair { flags: Option<usize>, kind: ObjectKind },
     /// Its result is a copy of its first argument.
@@ -57,21 +58,21 @@ impl Effects {
 
 fn effect(name: &str) -> Effect {
     use ObjectKind::{Anonymous, File, Pipe, Socket};
+    let open = |flags, kind| Effect::Open { flags, kind, origin: Origin::Unknown };
+    let accept = |flags| Effect::Open { flags, kind: Socket, origin: Origin::Accepted };
     match name {
-        "creat" => Effect::Open { flags: None, kind: File },
-        "open" => Effect::Open { flags: Some(1), kind: File },
-        "openat" => Effect::Open { flags: Some(2), kind: File },
-        "openat2" => Effect::Open { flags: None, kind: File },
-        "memfd_create" => Effect::Open { flags: None, kind: File },
-        "socket" => Effect::Open { flags: Some(1), kind: Socket },
-        "accept" => Effect::Open { flags: None, kind: Socket },
-        "accept4" => Effect::Open { flags: Some(1), kind: Socket },
+        "creat" => open(None, File),
+        "open" => open(Some(1), File),
+        "openat" => open(Some(2), File),
+        "openat2" => open(None, File),
+        "memfd_create" => open(None, File),
+        "socket" => open(Some(1), Socket),
+        "accept" => accept(None),
+        "accept4" => accept(Some(1)),
         "epoll_create" | "eventfd" | "signalfd" | "signalfd4" | "pidfd_open" | "inotify_init"
-        | "io_uring_setup" | "userfaultfd" | "perf_event_open" => {
-            Effect::Open { flags: None, kind: Anonymous }
-        }
-        "epoll_create1" | "inotify_init1" => Effect::Open { flags: Some(0), kind: Anonymous },
-        "eventfd2" | "timerfd_create" => Effect::Open { flags: Some(1), kind: Anonymous },
+        | "io_uring_setup" | "userfaultfd" | "perf_event_open" => open(None, Anonymous),
+        "epoll_create1" | "inotify_init1" => open(Some(0), Anonymous),
+        "eventfd2" | "timerfd_create" => open(Some(1), Anonymous),
         "pipe" => Effect::Pair { flags: None, kind: Pipe },
         "pipe2" => Effect::Pair { flags: Some(1), kind: Pipe },
         "socketpair" => Effect::Pair { flags: Some(1), kind: Socket },

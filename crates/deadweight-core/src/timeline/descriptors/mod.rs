@@ -6,6 +6,7 @@
 //! program's memory.
 
 mod effect;
+mod origin;
 
 use deadweight_trace::ids::{NameId, Tid};
 use deadweight_trace::symbols::Symbols;
@@ -14,11 +15,15 @@ use deadweight_trace::units::Ns;
 use effect::{CLOEXEC, Effect, Effects};
 use std::collections::BTreeMap;
 
+pub use origin::Origin;
+
 /// Everything that descriptors referred to.
 #[derive(Clone, Debug, Default)]
 pub struct Objects {
     /// The objects; `Call::object` is an index.
     pub all: Vec<Object>,
+    /// Whether the recorder noted the origins of connections that were there before.
+    pub origins_recorded: bool,
 }
 
 impl Objects {
@@ -36,6 +41,20 @@ pub struct Object {
     pub kind: ObjectKind,
     /// Its name as `/proc/PID/fd` shows it, where known.
     pub name: NameId,
+    /// Of a socket: whether the peer connected to it.
+    pub origin: Origin,
+}
+
+impl Object {
+    /// Adds what else is known of a socket.
+    fn add(&mut self, kind: ObjectKind, origin: Origin) {
+        if kind == ObjectKind::Datagrams {
+            self.kind = kind;
+        }
+        if origin != Origin::Unknown {
+            self.origin = origin;
+        }
+    }
 }
 
 /// What kind of thing a descriptor refers to.
@@ -65,10 +84,8 @@ impl ObjectKind {
         const TERMINALS: [&str; 3] = ["/dev/pts/", "/dev/tty", "/dev/console"];
         if name.starts_with("pipe:") {
             Self::Pipe
-        } else if name.starts_with("socket:") && name.ends_with(":datagram") {
-            Self::Datagrams
         } else if name.starts_with("socket:") {
-            Self::Socket
+            if origin::of_name(name).1 { Self::Datagrams } else { Self::Socket }
         } else if name.starts_with("anon_inode:") {
             Self::Anonymous
         } else if TERMINALS.iter().any(|t| name.starts_with(t)) {
@@ -123,7 +140,8 @@ pub(crate) struct Descriptors<'a> {
     symbols: &'a Symbols,
     effects: Effects,
     tables: BTreeMap<Tid, Table>,
-    by_name: BTreeMap<NameId, u32>,
+    /// By their names without what the recorder adds.
+    by_name: BTreeMap<&'a str, u32>,
     objects: Objects,
 }
 
@@ -177,39 +195,51 @@ impl<'a> Descriptors<'a> {
             return;
         }
         let known = self.tables.get(&process).and_then(|t| t.get(&fd)).copied();
-        let before = known.and_then(|entry| self.objects.get(entry.object));
-        let before = before.filter(|o| o.name == NameId(0) || o.name == name).map(|o| o.kind);
+        let (shared_name, _, origin) = origin::of_name(self.symbols.name(name));
+        let named = self.by_name.get(shared_name).copied();
+        let before = named.or(known.map(|entry| entry.object).filter(|o| self.has_name(*o, name)));
+        let before = before.and_then(|object| self.objects.get(object)).map(|object| object.kind);
         let kind = match ObjectKind::of_name(self.symbols.name(name)) {
-            // The name does not show the type.
+            // The name does not always show the type.
             ObjectKind::Socket if before == Some(ObjectKind::Datagrams) => ObjectKind::Datagrams,
             kind => kind,
         };
         let nameless = known.map(|e| e.object).filter(|o| self.may_be(*o, kind, name));
         // Earlier uses of the descriptor, before its name was known, were uses of an object of that name.
         if let Some(object) = nameless.and_then(|o| self.objects.all.get_mut(o as usize)) {
-            *object = Object { kind, name };
+            *object = Object { kind, name, origin: object.origin };
         }
-        let object = match self.by_name.get(&name) {
-            Some(&named) if kind.is_shared() => named,
+        let object = match named {
+            Some(named) if kind.is_shared() => named,
             _ => nameless.unwrap_or_else(|| self.add(kind, name)),
         };
         if kind.is_shared() {
-            self.by_name.insert(name, object);
+            self.by_name.insert(shared_name, object);
         }
+        if let Some(object) = self.objects.all.get_mut(object as usize) {
+            object.add(kind, origin);
+        }
+        self.objects.origins_recorded |= origin != Origin::Unknown;
         let closed_by_exec = known.is_some_and(|e| e.closed_by_exec);
         let known_as = known.filter(|e| e.object == object);
         let found = known_as.map_or(Some(at), |e| e.found);
         self.table(process).insert(fd, Entry { object, closed_by_exec, found });
     }
 
+    /// Whether `object` has this name, or none.
+    fn has_name(&self, object: u32, name: NameId) -> bool {
+        let known = |name| origin::of_name(self.symbols.name(name)).0;
+        let is_it = |o: &Object| o.name == NameId(0) || known(o.name) == known(name);
+        self.objects.get(object).is_some_and(is_it)
+    }
+
     /// Whether `object` may be what `/proc` calls `name`.
     fn may_be(&self, object: u32, kind: ObjectKind, name: NameId) -> bool {
-        self.objects.get(object).is_some_and(|o| {
-            o.name == name
-                || o.name == NameId(0)
-                    && (o.kind == kind
-                        || matches!(o.kind, ObjectKind::Unknown | ObjectKind::File)
-                            && !matches!(kind, ObjectKind::Pipe | ObjectKind::Socket))
+        self.objects.get(object).filter(|_| self.has_name(object, name)).is_some_and(|o| {
+            o.name != NameId(0)
+                || (o.kind == kind
+                    || matches!(o.kind, ObjectKind::Unknown | ObjectKind::File)
+                        && !matches!(kind, ObjectKind::Pipe | ObjectKind::Socket))
         })
     }
 
@@ -224,16 +254,14 @@ impl<'a> Descriptors<'a> {
         };
         match effect {
             Effect::None => {}
-            Effect::Open { flags, kind } => {
+            Effect::Open { flags, kind, origin } => {
                 let fd = i32::try_from(ret).unwrap_or(-1);
                 let entry = self.tables.get(&process).and_then(|table| table.get(&fd)).copied();
                 let found = entry.filter(|entry| entry.is_found(since));
                 let kind = kind.of_type(flags.and_then(|at| args.get(at)).copied());
                 let object = found.map_or_else(|| self.add(kind, NameId(0)), |e| e.object);
-                if let Some(object) = self.objects.all.get_mut(object as usize)
-                    && kind == ObjectKind::Datagrams
-                {
-                    object.kind = kind;
+                if let Some(object) = self.objects.all.get_mut(object as usize) {
+                    object.add(kind, origin);
                 }
                 self.put(process, fd, object, flagged(flags));
             }
@@ -242,6 +270,9 @@ impl<'a> Descriptors<'a> {
             Effect::Pair { flags, kind } => {
                 let kind = kind.of_type(flags.and_then(|at| args.get(at)).copied());
                 let object = self.add(kind, NameId(0));
+                if let Some(object) = self.objects.all.get_mut(object as usize) {
+                    object.add(kind, Origin::Neither);
+                }
                 for _ in 0..2 {
                     let fd = self.lowest_free(process);
                     self.put(process, fd, object, flagged(flags));
@@ -318,7 +349,7 @@ impl<'a> Descriptors<'a> {
 
     fn add(&mut self, kind: ObjectKind, name: NameId) -> u32 {
         let Ok(index) = u32::try_from(self.objects.all.len()) else { return u32::MAX };
-        self.objects.all.push(Object { kind, name });
+        self.objects.all.push(Object { kind, name, origin: Origin::Unknown });
         index
     }
 

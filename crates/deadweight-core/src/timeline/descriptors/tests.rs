@@ -137,3 +137,25 @@ fn a_descriptor_found_before_its_call_returned_is_not_opened_again() {
     assert_ne!(object(&d, LEFT, "read", 6), object(&d, LEFT, "read", 5));
     assert_eq!(object(&d, LEFT, "read", 6), object(&d, LEFT, "write", 7));
 }
+
+#[test]
+fn who_made_a_connection_is_known_from_its_call_and_from_the_name() {
+    let mut symbols = Symbols::default();
+    let names = ["socket:[7]", "socket:[8]:accepted", "socket:[8]", "socket:[9]:connected"];
+    let [taken, server, again, client] = names.map(|name| symbols.intern(name));
+    let mut d = Descriptors::new(&symbols, Arch::X86_64);
+    call(&mut d, LEFT, "accept4", [3, 0, 0, 0], 4);
+    d.seen(LEFT, 4, taken, BEFORE);
+    assert!(!d.objects.origins_recorded);
+    d.seen(LEFT, 5, server, BEFORE);
+    d.seen(RIGHT, 9, again, BEFORE);
+    d.seen(LEFT, 6, client, BEFORE);
+    assert!(d.objects.origins_recorded);
+    call(&mut d, LEFT, "socketpair", [1, 1, 0, 0], 0);
+    let origin = |fd| d.objects.get(object(&d, LEFT, "read", fd)?).map(|object| object.origin);
+    assert_eq!(
+        [4, 5, 6, 7].map(origin),
+        [Origin::Accepted, Origin::Accepted, Origin::Connected, Origin::Neither].map(Some)
+    );
+    assert_eq!(object(&d, RIGHT, "read", 9), object(&d, LEFT, "read", 5), "one connection");
+}

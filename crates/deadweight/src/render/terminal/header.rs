@@ -146,6 +146,8 @@ fn requests(sheet: &mut Sheet, service: &ServiceInfo, report: &Report) {
         let parts: Vec<String> = service.parts.iter().map(part).collect();
         let requests = count(service.requests);
         text.push_str(&format!("; {requests} requests, {each} of CPU each: {}", parts.join(", ")));
+    } else if !service.uncounted.is_empty() {
+        text.push_str(&format!("; {}", service.uncounted));
     }
     sheet.paragraph(Line::indented(4), 6, Ink::Strong, &text);
 }
