@@ -58,7 +58,8 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
         return false;
     }
     let block = &facts.timeline.blocks[block as usize];
-    let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
+    let timed_out =
+        block.woken_by == WokenBy::Interrupt(Interrupt::Timer) && !facts.awaits_answer(block);
     match block.waits_for {
         WaitsFor::PipeData | WaitsFor::Terminal => true,
         WaitsFor::SocketData | WaitsFor::Poll => !timed_out,

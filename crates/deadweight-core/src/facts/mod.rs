@@ -327,6 +327,12 @@ impl<'a> Facts<'a> {
         service.is_some_and(|service| service.is_idle(self.timeline, block))
     }
 
+    /// Whether a program that serves waited for the answer of a server that it asked.
+    pub(crate) fn awaits_answer(&self, block: &Block) -> bool {
+        let service = self.path.subject.service.as_ref();
+        service.is_some_and(|service| service.awaits_answer(self.timeline, block).is_some())
+    }
+
     /// Whether both ends of all waits and calls are in the recording: none was lost, and none is inferred.
     pub(crate) fn is_whole(&self) -> bool {
         let meta = &self.trace.meta;
@@ -393,12 +399,20 @@ impl<'a> Facts<'a> {
             .map_or("", |group| self.call_groups.get(group).name)
     }
 
-    /// The peer process of a wait: the waker, else the process at the other end of the pipe.
+    /// The peer process of a wait: the waker, else the process at the other end of the pipe; of a wait for an answer, who
+    /// answered.
     pub(crate) fn peer(&self, block: &Block) -> Option<ProcessId> {
         // A waker that delivers typed input is not a peer, nor is the sender of a signal.
         let expected = matches!(block.waits_for, WaitsFor::Child | WaitsFor::Signal);
         if block.waits_for == WaitsFor::Terminal || block.by_signal && !expected {
             return None;
+        }
+        // What ended the wait may be something else that came before the answer.
+        if let Some(service) = &self.path.subject.service
+            && let Some(socket) = service.awaits_answer(self.timeline, block)
+            && block.waits_for == WaitsFor::Poll
+        {
+            return service.answers(socket).map(|task| self.processes.of(task));
         }
         if let WokenBy::Task(task) = block.woken_by {
             return Some(self.processes.of(task));

@@ -225,7 +225,15 @@ fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<Kind> {
         }
         Detail::Waits(kind, peer) => {
             let peer = peer.map(|p| facts.name(p));
-            waiting(kind, peer.as_deref(), entry.account)
+            let asked = facts.path.subject.service.is_some();
+            match (kind, peer) {
+                (WaitsFor::SocketData | WaitsFor::Poll | WaitsFor::Tick, peer)
+                    if asked && entry.account == AccountId::of_class("wait-input") =>
+                {
+                    peer.map_or("an answer".into(), |peer| format!("an answer of {peer}"))
+                }
+                (kind, peer) => waiting(kind, peer.as_deref(), entry.account),
+            }
         }
         Detail::Held(CpuHolder::Own(task)) if facts.processes.of(task) == entry.process => {
             format!("{HELD}its other threads")

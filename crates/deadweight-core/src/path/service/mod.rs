@@ -5,7 +5,9 @@
 //! the instant is idle. So the workers count, and not the process that only waits for them.
 
 mod answering;
+mod asking;
 mod sides;
+mod wakers;
 
 use super::{Path, Piece, Subject};
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -16,7 +18,8 @@ use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use sides::Sides;
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use wakers::Wakers;
 
 /// The calls with which a program takes connections.
 pub(crate) const TAKES_CONNECTIONS: [&str; 3] = ["accept", "accept4", "listen"];
@@ -28,6 +31,9 @@ pub struct Service {
     sides: Sides,
     /// The sleeps while a client waits for its answer, by task and start.
     pauses: BTreeSet<(TaskId, Ns)>,
+    /// The waits for an answer by task and start, where many sockets were looked at, and the socket where it came.
+    answers: BTreeMap<(TaskId, Ns), u32>,
+    wakers: Wakers,
 }
 
 impl Service {
@@ -37,7 +43,9 @@ impl Service {
             return None;
         }
         let sides = Sides::of(trace, timeline, subject);
-        let mut service = Self { sides, ..Self::default() };
+        let answers = asking::waits(trace, timeline, subject, &sides);
+        let wakers = Wakers::of(trace, timeline, subject, &sides);
+        let mut service = Self { sides, answers, wakers, ..Self::default() };
         service.pauses = answering::pauses(trace, timeline, subject, &service);
         Some(service)
     }
@@ -57,19 +65,30 @@ impl Service {
         (!self.sides.unknown.contains(&object)).then(|| self.sides.peer.contains(&object))
     }
 
+    /// The socket where the wait is for an answer to a question of the program's own.
+    pub(crate) fn awaits_answer(&self, timeline: &Timeline, block: &Block) -> Option<u32> {
+        let call = || block.call.map(|call| &timeline.calls[call.index()]);
+        match block.waits_for {
+            WaitsFor::SocketData => call()?.object().filter(|object| self.asks(*object)),
+            WaitsFor::Poll => self.answers.get(&(block.task, block.start)).copied(),
+            _ => None,
+        }
+    }
+
+    /// The task of another program that answered at a socket, if a wait showed it.
+    pub(crate) fn answers(&self, object: u32) -> Option<TaskId> {
+        self.wakers.of_answer(object)
+    }
+
     /// Whether nobody waits for the end of such a wait: it is for the next piece of work.
     pub(crate) fn is_idle(&self, timeline: &Timeline, block: &Block) -> bool {
         match block.waits_for {
-            WaitsFor::SocketData => {
-                let call = block.call.map(|call| &timeline.calls[call.index()]);
-                !call.and_then(Call::object).is_some_and(|object| self.asks(object))
-            }
+            WaitsFor::SocketData | WaitsFor::Poll => self.awaits_answer(timeline, block).is_none(),
             WaitsFor::Sleep => !self.is_pause(block),
             // What a pipe delivers, its writer has made: that is slow, not idle.
             WaitsFor::PipeData => !matches!(block.woken_by, WokenBy::Task(_)),
             WaitsFor::Terminal
             | WaitsFor::Futex
-            | WaitsFor::Poll
             | WaitsFor::Tick
             | WaitsFor::Turn
             | WaitsFor::Child
