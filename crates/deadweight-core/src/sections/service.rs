@@ -212,6 +212,9 @@ mod tests {
             assert_eq!(requests, 0);
             assert!(why.starts_with("requests are not counted: 2 connections began"), "{why}");
         }
+        // A server that answers each time before it looks for more asks nobody.
+        let (direct, why) = server(20, "0 fd 5 socket:[9]\n10 syscall sendto 5 8 0\n20 back 8");
+        assert_eq!(direct, 20, "{why}");
         let accepted = "10 syscall accept4 3\n20 back 5\n30 fd 6 socket:[6]";
         assert_eq!(proxy(accepted, false).0, 0, "the answer to a client may be first, too");
     }

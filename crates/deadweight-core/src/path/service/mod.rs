@@ -13,7 +13,7 @@ use super::{Path, Piece, Subject};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, Call, Run, Timeline, WokenBy};
 use deadweight_trace::Trace;
-use deadweight_trace::ids::TaskId;
+use deadweight_trace::ids::{TaskId, Tid};
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use sides::Sides;
@@ -78,6 +78,13 @@ impl Service {
     /// The task of another program that answered at a socket, if a wait showed it.
     pub(crate) fn answers(&self, object: u32) -> Option<TaskId> {
         self.wakers.of_answer(object)
+    }
+
+    /// Whether a process that ended waits at sockets is a client, or else a server that the program asks; none if either
+    /// may be.
+    pub(crate) fn is_client(&self, process: Tid) -> Option<bool> {
+        let only_clients = self.sides.own.is_empty() && self.sides.unknown.is_empty();
+        self.wakers.is_client(process).or(only_clients.then_some(true))
     }
 
     /// Whether nobody waits for the end of such a wait: it is for the next piece of work.

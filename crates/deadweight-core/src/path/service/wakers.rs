@@ -23,10 +23,12 @@ pub(super) struct Wakers {
 impl Wakers {
     pub(super) fn of(trace: &Trace, timeline: &Timeline, subject: &Subject, sides: &Sides) -> Self {
         let accepts = ["accept", "accept4"].map(|name| syscall::number(trace.meta.arch, name));
+        let is_of = |object| {
+            [&sides.own, &sides.peer, &sides.unknown].iter().any(|side| side.contains(&object))
+        };
         let works = |call: &&Call| {
-            let known = |object| sides.own.contains(&object) || sides.peer.contains(&object);
             subject.owns(call.task)
-                && (call.object().is_some_and(known) || accepts.contains(&Some(call.nr)))
+                && (call.object().is_some_and(is_of) || accepts.contains(&Some(call.nr)))
         };
         let mut calls: Vec<&Call> = timeline.calls.iter().filter(works).collect();
         calls.sort_unstable_by_key(|call| (call.task, call.start));
@@ -56,6 +58,9 @@ impl Wakers {
     }
 
     fn note(&mut self, call: &Call, by: TaskId, process: Tid, sides: &Sides) {
+        if call.object().is_some_and(|object| sides.unknown.contains(&object)) {
+            return;
+        }
         let (answers, asks) = self.ended.entry(process).or_default();
         match call.object().filter(|object| sides.own.contains(object)) {
             Some(object) => {
@@ -64,6 +69,11 @@ impl Wakers {
             }
             None => *asks += 1,
         }
+    }
+
+    /// Whether a process mostly asks; none if no wait shows that.
+    pub(super) fn is_client(&self, process: Tid) -> Option<bool> {
+        self.ended.get(&process).map(|(answers, asks)| asks > answers)
     }
 
     /// The task that answered at a socket; if no wait there shows it, that of the only process that answers anywhere.

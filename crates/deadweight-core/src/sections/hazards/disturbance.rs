@@ -33,11 +33,14 @@ pub(super) fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard>
         let named = |p: &ProcessId| !facts.processes.get(*p).name.is_empty();
         let worst = most(facts, outside);
         let worst = worst.filter(|(_, p)| facts.trace.meta.records_wakers() && named(p));
-        let client = worst.filter(|(_, p)| is_client(facts, *p)).map(|(_, p)| facts.name(p));
+        let side = worst.and_then(|(_, p)| Some((is_client(facts, p)?, facts.name(p))));
         let worst = worst.map_or(String::new(), |(_, p)| format!(" (mostly {})", facts.name(p)));
-        let advice = match client {
-            Some(client) => {
+        let advice = match side {
+            Some((true, client)) => {
                 format!("{client} sends its requests: give it CPUs of its own (taskset)")
+            }
+            Some((false, server)) => {
+                format!("{server} answers what it asks, and is a part of the same service")
             }
             // What is joined or serves cannot be run again.
             None if facts.path.subject.service.is_some() => "Repeat on a quiet machine".to_owned(),
@@ -79,7 +82,7 @@ pub(super) fn crowded(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let (had, process) = cpus.filter_map(|cpu| neighbour(facts, cpu)).max()?;
     let run = facts.path.subject.end - facts.path.subject.start;
     let named = !facts.processes.get(process).name.is_empty();
-    (named && had.share_of(run) >= NEIGHBOUR && !is_client(facts, process)).then(|| {
+    (named && had.share_of(run) >= NEIGHBOUR && is_client(facts, process).is_none()).then(|| {
         let text = format!(
             "{} had a CPU for {} of the run, and the command's own tasks waited {} of the wall time for \
              each other on the rest: alone it takes less time than is said here. Repeat on a quiet machine.",
@@ -108,13 +111,16 @@ fn neighbour(facts: &Facts<'_>, cpu: Cpu) -> Option<(Ns, ProcessId)> {
     most.filter(|_| own.share_of(subject.end - subject.start) >= SHARED)
 }
 
-/// Whether the subject serves, and this process sends it requests.
-fn is_client(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let sent = |block: &Block| {
+/// Whether this process sends requests to the subject, which serves, or else answers its questions; none if neither is
+/// known.
+fn is_client(facts: &Facts<'_>, process: ProcessId) -> Option<bool> {
+    let ended = |block: &Block| {
         matches!(block.waits_for, WaitsFor::SocketData | WaitsFor::Poll)
             && matches!(block.woken_by, WokenBy::Task(by) if facts.processes.of(by) == process)
     };
-    facts.path.subject.service.is_some() && facts.timeline.blocks.iter().any(sent)
+    let service = facts.path.subject.service.as_ref()?;
+    let is_client = service.is_client(facts.processes.get(process).pid)?;
+    facts.timeline.blocks.iter().any(ended).then_some(is_client)
 }
 
 /// A quota kept the command from running: neither another program nor an idle machine did.
@@ -168,6 +174,57 @@ mod tests {
     fn a_neighbour_that_leaves_one_cpu_to_the_command_is_named() {
         let said = beside(2);
         assert!(said[0].starts_with("sha256sum had a CPU for 98 % of the run"), "{said:?}");
+    }
+
+    /// What is said of another program that has the CPU for half of the time, and ends the waits of a server that then
+    /// takes something on one socket and sends something on another, or the same.
+    fn of_peer(takes: u32, gives: u32, fds: &str) -> String {
+        let turn = |at: u64| {
+            format!(
+                "{at} off blocked epoll_wait 4 : ep_poll
+                 {} cpu0 woken-by 9 : ep_poll_callback < sock_def_readable
+                 {} cpu0 on
+                 {} syscall recvfrom {takes} 64 0
+                 {} back 64
+                 {} syscall sendto {gives} 64 0
+                 {} back 64\n",
+                at + 100,
+                at + 600,
+                at + 610,
+                at + 620,
+                at + 630,
+                at + 640
+            )
+        };
+        let peer = |at: u64| format!("{} cpu0 on\n{} off preempted\n", at + 50, at + 600);
+        let text = format!(
+            "attached\ncpus 1\ntask 1 proxy\n0 cpu0 on\n{fds}\n{}100000 sample work\ntask 9 backend outside\n{}",
+            repeat(50, 1000, 1000, turn),
+            repeat(50, 1000, 1000, peer)
+        );
+        let noisy = weighed(&text).hazards.into_iter().find(|h| h.id == "noisy");
+        noisy.map_or(String::new(), |hazard| hazard.text)
+    }
+
+    #[test]
+    fn a_client_and_the_server_behind_are_distinguished() {
+        const BOTH: &str = "0 fd 5 socket:[5]:accepted\n0 fd 6 socket:[6]:connected";
+        let client = of_peer(5, 5, BOTH);
+        assert!(client.contains("backend sends its requests: give it CPUs"), "{client}");
+        let only = of_peer(6, 6, "0 fd 6 socket:[6]");
+        assert!(only.contains("backend sends its requests"), "{only}");
+        let either = "0 fd 5 socket:[5]\n0 fd 6 socket:[6]";
+        let accepts =
+            "0 fd 6 socket:[6]\n1 syscall accept4 3\n2 back 5\n3 syscall sendto 6 8 0\n4 back 8";
+        for (takes, gives, fds, advice) in [
+            (6, 6, BOTH, "backend answers what it asks, and is a part of the same service."),
+            (6, 5, BOTH, "backend answers what it asks, and is a part of the same service."),
+            (6, 5, either, "Repeat on a quiet machine."),
+            (6, 5, accepts, "Repeat on a quiet machine."),
+        ] {
+            let said = of_peer(takes, gives, fds);
+            assert!(said.ends_with(&format!("(mostly backend). {advice}")), "{said}");
+        }
     }
 
     #[test]
