@@ -5,11 +5,12 @@
 
 use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::churn::Churn;
+use crate::facts::connections::OF_CONNECTIONS;
 use crate::facts::durable::DurableFiles;
 use crate::facts::mergeable::{Mergeable, Moved, Turns};
 use crate::facts::path_sample::PathSample;
 use crate::facts::processes::{ProcessId, Processes};
-use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::descriptors::{ObjectKind, Origin};
 use crate::timeline::transfer::Transfer;
 use crate::timeline::{Call, Timeline};
 use crate::visit_count;
@@ -103,6 +104,8 @@ pub(crate) struct CallGroup {
     pub(crate) durable: bool,
     /// What the descriptor referred to, if there is one.
     pub(crate) kind: Option<ObjectKind>,
+    /// Of [`OF_CONNECTIONS`]: which side made the connection.
+    pub(crate) origin: Origin,
     /// Whether its descriptors were all standard input, output or error.
     pub(crate) standard: bool,
     /// Whether they were all standard error.
@@ -180,6 +183,8 @@ struct Key {
     /// Kind and name of the object.
     kind: Option<ObjectKind>,
     name: NameId,
+    /// See [`CallGroup::origin`].
+    origin: Origin,
 }
 
 impl CallGroups {
@@ -202,10 +207,12 @@ impl CallGroups {
         let mut mergeable = Mergeable::new(timeline, processes, arch);
         let mut churning = churn.calls().iter().peekable();
         let mut files = DurableFiles::new(arch);
+        let of_connections = OF_CONNECTIONS.map(|name| syscall::number(arch, name));
         for (at, call) in (0..).map(CallId::at).zip(&timeline.calls) {
             let churns = churning.next_if_eq(&&at).is_some();
             let durable = files.is_durable(timeline, processes.of(call.task), call);
-            let key = Key { churns, durable, ..key(timeline, processes, call) };
+            let sided = of_connections.contains(&Some(call.nr));
+            let key = Key { churns, durable, ..key(timeline, processes, call, sided) };
             let id = match latest {
                 Some((k, id)) if k == key => id,
                 _ => *index.entry(key).or_insert_with(|| {
@@ -318,7 +325,7 @@ impl CallGroups {
     }
 }
 
-fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
+fn key(timeline: &Timeline, processes: &Processes, call: &Call, sided: bool) -> Key {
     let process = processes.of(call.task);
     let object = call.object().and_then(|o| timeline.objects.all.get(o as usize));
     let known = processes.all.get(process.0 as usize);
@@ -333,6 +340,7 @@ fn key(timeline: &Timeline, processes: &Processes, call: &Call) -> Key {
         durable: false,
         kind: object.map(|o| o.kind),
         name: object.map_or(NameId(0), |o| o.name),
+        origin: object.filter(|_| sided).map_or(Origin::Unknown, |o| o.origin),
     }
 }
 
@@ -359,6 +367,7 @@ impl CallGroup {
             churns: key.churns,
             durable: key.durable,
             kind: key.kind,
+            origin: key.origin,
             standard: true,
             standard_error: true,
             object_name: key.name,

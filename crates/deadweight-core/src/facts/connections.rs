@@ -14,6 +14,10 @@ use std::collections::BTreeMap;
 /// `EINPROGRESS`: the connection is made while the program does something else.
 const IN_PROGRESS: i64 = -115;
 
+/// What is done with a connection besides making it, sending and receiving.
+pub(crate) const OF_CONNECTIONS: [&str; 6] =
+    ["close", "shutdown", "getsockname", "getpeername", "getsockopt", "setsockopt"];
+
 /// The connections of a process.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Connections {

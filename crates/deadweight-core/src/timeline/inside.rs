@@ -54,7 +54,7 @@ impl Builder<'_> {
         let (args, object) = match restarted.map(|c| self.out.calls[c.index()]) {
             Some(before) => (before.args, before.object),
             None => {
-                let object = self.descriptors.object_of(process, nr, &args);
+                let object = self.descriptors.begins(process, nr, &args);
                 (self.arguments.keep(args), object.unwrap_or(Call::NOTHING))
             }
         };

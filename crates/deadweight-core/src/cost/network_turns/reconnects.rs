@@ -2,7 +2,7 @@
 //! have been kept.
 
 use super::CLASS;
-use crate::account::{AccountId, Detail, Entry, Slice, What};
+use crate::account::{AccountId, Detail, Entry, IDLE, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, add, is_own, own_frame, sites};
@@ -10,7 +10,7 @@ use crate::facts::connections::Connections;
 use crate::facts::processes::ProcessId;
 use crate::inspect::syscall_entry_cost::at_least;
 use crate::inspect::{Draft, Inspection, Sum, calls_by_name};
-use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::descriptors::{ObjectKind, Origin};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::transfer::Transfer;
 use deadweight_report::report::How;
@@ -29,18 +29,14 @@ const BESIDES_IN_GO: f64 = 3.0;
 /// If the other end closed more than this part of them first, it must change, too.
 const MOST: f64 = 0.5;
 
-/// What is done with a connection besides sending and receiving.
-const OF_SOCKETS: [&str; 9] = [
-    "connect",
-    "accept",
-    "accept4",
-    "close",
-    "shutdown",
-    "getsockname",
-    "getpeername",
-    "getsockopt",
-    "setsockopt",
-];
+/// Which end of a connection a call is made at.
+#[derive(Copy, Clone, PartialEq, Eq)]
+enum End {
+    /// That of the process that made it.
+    Made,
+    /// That of the process that took it.
+    Taken,
+}
 
 /// The connections of a process that makes most of them again, to the same peers.
 fn made_again<'f>(facts: &'f Facts<'_>, process: ProcessId) -> Option<&'f Connections> {
@@ -49,11 +45,13 @@ fn made_again<'f>(facts: &'f Facts<'_>, process: ProcessId) -> Option<&'f Connec
     (again >= MANY && again * 2 >= connections.made).then_some(connections)
 }
 
-/// Whether a process takes connections that another one of the command, or the same, makes again and again.
+/// Whether a process takes connections that another one of the command, or the same, makes again and again. Those that a
+/// program which serves takes come from its clients.
 fn takes_them(facts: &Facts<'_>, process: ProcessId) -> bool {
     let taken = facts.connections.of(process).map_or(0, |connections| connections.taken);
     let mut clients = facts.connections.each().filter_map(|(id, _)| made_again(facts, id));
-    taken >= MANY && clients.any(|connections| connections.again * 2 >= taken)
+    let serves = facts.path.subject.service.is_some();
+    !serves && taken >= MANY && clients.any(|connections| connections.again * 2 >= taken)
 }
 
 /// Whether a slice makes or ends such connections: in the kernel, or blocked until the peer agrees.
@@ -61,8 +59,12 @@ pub(super) fn claims(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
         What::Call(id, _) => {
             let group = facts.call_groups.get(id);
-            let ends = is_of_connections(group) && !slice.starting;
-            ends && (made_again(facts, group.process).is_some() || takes_them(facts, group.process))
+            !slice.starting
+                && match end(group) {
+                    Some(End::Made) => made_again(facts, group.process).is_some(),
+                    Some(End::Taken) => takes_them(facts, group.process),
+                    None => false,
+                }
         }
         What::Wait(block) => waits_for_peer(facts, block),
         _ => false,
@@ -77,9 +79,16 @@ pub(crate) fn waits_for_peer(facts: &Facts<'_>, block: u32) -> bool {
         && made_again(facts, facts.processes.of(block.task)).is_some()
 }
 
-fn is_of_connections(group: &CallGroup) -> bool {
-    let of_sockets = group.kind == Some(ObjectKind::Socket) && OF_SOCKETS.contains(&group.name);
-    of_sockets || group.name == "socket"
+/// The end of a connection that these calls make or end, if they do.
+fn end(group: &CallGroup) -> Option<End> {
+    match (group.name, group.origin) {
+        ("socket", _) => Some(End::Made),
+        ("accept" | "accept4", _) => Some(End::Taken),
+        _ if group.kind != Some(ObjectKind::Socket) => None,
+        ("connect", _) | (_, Origin::Connected) => Some(End::Made),
+        (_, Origin::Accepted) => Some(End::Taken),
+        _ => None,
+    }
 }
 
 /// The finding of the process that makes most of them.
@@ -95,17 +104,31 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         return None;
     }
     let name = facts.name(process);
-    let calls: Vec<String> =
-        calls_by_name(facts, entries(), 4).into_iter().map(|(_, said)| said).collect();
+    let calls = |at: End| {
+        let at = |entry: &&Entry| {
+            let Detail::Calls(group) = entry.detail else { return false };
+            end(facts.call_groups.get(group)) == Some(at)
+        };
+        let calls = calls_by_name(facts, entries().filter(at), 4);
+        calls.into_iter().map(|(_, said)| said).collect::<Vec<_>>().join(", ")
+    };
+    let (calls, other) = (calls(End::Made), calls(End::Taken));
+    let other = if other.is_empty() { other } else { format!("; at the other end {other}") };
     // A part of the connections is needed.
     let part = connections.again as f64 / connections.made.max(1) as f64;
     let low = at_least(sum.ns, sum.count).part(part);
     // Where several threads and processes share the work, its part of all CPU time says more than the path.
     let around = around(found, process);
     let of_cpu = (found.cpu.of(account) + around).share_of(found.cpu.net());
-    let known = sum.ns.max(found.wall.net().part(of_cpu)).part(part);
-    let in_go = facts.processes.get(process).language == "Go";
-    let besides = if in_go { BESIDES_IN_GO } else { BESIDES };
+    let waits = found.wall.entries.iter().filter(|e| matches!(e.detail, Detail::Waits(..)));
+    let waits: Ns = waits.filter(|e| e.account != IDLE && e.account != account).map(|e| e.ns).sum();
+    let known = sum.ns.max((found.wall.net() - waits).part(of_cpu)).part(part);
+    let besides = match &*facts.processes.get(process).language {
+        // The other ends are elsewhere, and functions that make connections are known.
+        _ if facts.path.subject.service.is_some() => 1.0,
+        "Go" => BESIDES_IN_GO,
+        _ => BESIDES,
+    };
     let high = known.part(besides).min(found.wall.net());
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
     Some(Draft {
@@ -114,11 +137,10 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         process,
         title: "a new connection to the same peer again and again".into(),
         text: format!(
-            "{name} made {} of its {} to {} when an earlier one to the same address had been closed: {}.",
+            "{name} made {} of its {} to {} when an earlier one to the same address had been closed: {calls}{other}.",
             count(connections.again),
             things(connections.made, "connection"),
             peers(connections),
-            calls.join(", ")
         ),
         amount: sum.ns,
         saving: Ns(low.0.midpoint(high.0)),
@@ -149,9 +171,10 @@ fn around(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     let symbols = facts.symbols();
     let (mut makes, mut uses) = (BTreeSet::new(), BTreeSet::new());
     for (_, group) in facts.call_groups.of_process(process) {
-        let functions = match group.transfer {
-            _ if is_of_connections(group) => &mut makes,
-            Some(Transfer::Takes | Transfer::Gives) => &mut uses,
+        let functions = match (end(group), group.transfer) {
+            (Some(End::Made), _) => &mut makes,
+            (Some(End::Taken), _) if takes_them(facts, process) => &mut makes,
+            (Some(End::Taken), _) | (_, Some(Transfer::Takes | Transfer::Gives)) => &mut uses,
             _ => continue,
         };
         let places = group.all_places();
@@ -188,7 +211,7 @@ fn places<'e>(
     let (mut makes, mut all) = (Weights::new(), Weights::new());
     for entry in entries.filter(|entry| entry.process == process) {
         let Detail::Calls(group) = entry.detail else { continue };
-        if matches!(facts.call_groups.get(group).name, "connect" | "socket") {
+        if facts.call_groups.get(group).name == "connect" {
             add(&mut makes, entry.places());
         }
         add(&mut all, entry.places());
@@ -339,6 +362,29 @@ mod tests {
             "",
         );
         assert!(!found(&kept).contains("network-turns"), "{}", found(&kept));
+    }
+
+    /// The same client takes a connection for each question, and ends it behind the answer.
+    fn proxy() -> String {
+        let begin = format!("accept4 9 0 = 5;{}", connect(SERVICE));
+        client(&begin, "close 3;close 5")
+    }
+
+    #[test]
+    fn only_the_end_that_makes_them_is_counted_of_a_program_that_serves() {
+        let serves = proxy().replace("exit\n1100000 off dead", "sample main");
+        let said = found(&format!("attached\n{serves}"));
+        assert!(said.contains(": socket ×100, connect ×100, close ×100."), "{said}");
+        // These calls take 3 × 800 ns of the 10 µs of a question, and of the 1.1 ms.
+        assert!(said.starts_with("network-turns 21 % (21..22) @ ask:9"), "{said}");
+    }
+
+    #[test]
+    fn of_a_program_with_both_ends_the_other_is_named() {
+        let said = found(&proxy());
+        let calls =
+            ": socket ×100, connect ×100, close ×100; at the other end close ×100, accept4 ×100.";
+        assert!(said.contains(calls), "{said}");
     }
 
     #[test]

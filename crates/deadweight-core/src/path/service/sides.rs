@@ -30,18 +30,15 @@ const STRAIGHT: f64 = 0.95;
 
 impl Sides {
     pub(super) fn of(trace: &Trace, timeline: &Timeline, subject: &Subject) -> Self {
-        let connect = syscall::number(trace.meta.arch, "connect");
-        let connects = timeline.calls.iter().filter(|call| Some(call.nr) == connect);
-        let mut sides =
-            Self { own: connects.filter_map(Call::object).collect(), ..Self::default() };
+        let objects = (0..).zip(&timeline.objects.all);
+        let own = objects.filter(|(_, object)| object.origin == Origin::Connected);
+        let mut sides = Self { own: own.map(|(at, _)| at).collect(), ..Self::default() };
         let (mut gives_first, mut answers, mut straight) = (false, 0, 0);
         for (object, usage) in Uses::of(trace, timeline, subject).sockets {
             let Some(socket) = timeline.objects.get(object) else { continue };
             match socket.origin {
-                _ if sides.own.contains(&object) => {}
-                Origin::Connected => _ = sides.own.insert(object),
+                Origin::Connected | Origin::Neither => {}
                 Origin::Accepted => _ = sides.peer.insert(object),
-                Origin::Neither => {}
                 Origin::Unknown if is_old(trace, timeline, socket.kind) => {
                     sides.unknown.insert(object);
                     gives_first |= usage.gives_first;

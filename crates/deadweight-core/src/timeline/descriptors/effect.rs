@@ -21,6 +21,8 @@ pub(super) enum Effect {
     Dup { flags: Option<usize> },
     /// `fcntl`.
     Control,
+    /// Its first argument is connected to a peer, as soon as it begins: it may never return.
+    Connect,
     /// Its first argument is free again.
     Close,
     /// A range of descriptors is free again.
@@ -79,6 +81,7 @@ fn effect(name: &str) -> Effect {
         "dup" | "dup2" => Effect::Dup { flags: None },
         "dup3" => Effect::Dup { flags: Some(2) },
         "fcntl" => Effect::Control,
+        "connect" => Effect::Connect,
         "close" => Effect::Close,
         "close_range" => Effect::CloseRange,
         _ => Effect::None,

@@ -163,6 +163,17 @@ impl<'a> Descriptors<'a> {
         self.tables.get(&process)?.get(&fd).map(|e| e.object)
     }
 
+    /// The object that a call works on which begins now.
+    pub(crate) fn begins(&mut self, process: Tid, nr: u16, args: &[u64; 4]) -> Option<u32> {
+        let object = self.object_of(process, nr, args);
+        if self.effects.of(nr) == Effect::Connect
+            && let Some(object) = object.and_then(|at| self.objects.all.get_mut(at as usize))
+        {
+            object.origin = Origin::Connected;
+        }
+        object
+    }
+
     /// The kind of that object.
     pub(crate) fn kind(&self, object: u32) -> Option<ObjectKind> {
         self.objects.get(object).map(|o| o.kind)
@@ -253,7 +264,7 @@ impl<'a> Descriptors<'a> {
             flags.and_then(|i| args.get(i)).is_some_and(|flags| flags & CLOEXEC != 0)
         };
         match effect {
-            Effect::None => {}
+            Effect::None | Effect::Connect => {}
             Effect::Open { flags, kind, origin } => {
                 let fd = i32::try_from(ret).unwrap_or(-1);
                 let entry = self.tables.get(&process).and_then(|table| table.get(&fd)).copied();

@@ -3,7 +3,7 @@
 //! Calls show it of sockets that were made during the recording; what the recorder adds to their names, of those before.
 
 /// How a socket came to its peer.
-#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
     /// Not known, or no socket.
     #[default]
