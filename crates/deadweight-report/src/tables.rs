@@ -126,7 +126,7 @@ pub struct RunRow {
     pub records: u64,
     /// Lost records.
     pub lost: u64,
-    /// Requests, of a program that serves.
+    /// Exchanges of a program that serves: a read and its answer.
     pub requests: u64,
     /// The best finding's predicted saving as a share; 0 without a finding.
     pub best_saving: f64,

@@ -1,7 +1,7 @@
-//! The requests that a program served, and the CPU time of one.
+//! The exchanges of a program that serves with its clients, and the CPU time of one.
 //!
-//! A request is an exchange on a socket: data that was received, and data that was sent after it. Where calls
-//! were counted together, as many answers as requests are taken. Only where the peer asks: on a connection that the
+//! An exchange is data that was received on a socket, and data that was sent there after it: a request and its answer, or
+//! several that came together. Where calls were counted together, as many answers as requests are taken. Only where the peer asks: on a connection that the
 //! program made itself, an answer comes before the next question, too.
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
@@ -21,7 +21,7 @@ const FEW: u64 = 10;
 /// If more than this part of them may be the program's own questions, there is no number.
 const UNKNOWN: f64 = 0.05;
 
-/// The requests of the subject, if it serves.
+/// The exchanges of the subject, if it serves.
 pub(crate) fn service(facts: &Facts<'_>, cpu: &Attribution) -> Option<ServiceInfo> {
     let service = facts.path.subject.service.as_ref()?;
     let mut requests = 0;
@@ -52,7 +52,7 @@ pub(crate) fn service(facts: &Facts<'_>, cpu: &Attribution) -> Option<ServiceInf
             String::new()
         } else {
             format!(
-                "requests are not counted: {} began before the recording, which does not show who asks there",
+                "exchanges are not counted: {} began before the recording, which does not show who asks there",
                 things(connections, "connection")
             )
         },
@@ -210,7 +210,7 @@ mod tests {
         for in_the_middle in [false, true] {
             let (requests, why) = proxy(old, in_the_middle);
             assert_eq!(requests, 0);
-            assert!(why.starts_with("requests are not counted: 2 connections began"), "{why}");
+            assert!(why.starts_with("exchanges are not counted: 2 connections began"), "{why}");
         }
         // A server that answers each time before it looks for more asks nobody.
         let (direct, why) = server(20, "0 fd 5 socket:[9]\n10 syscall sendto 5 8 0\n20 back 8");

@@ -73,7 +73,7 @@ pub struct Report {
     /// The function that the ledger is restricted to (`--in`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Inside>,
-    /// Of a program that serves: its requests and the CPU time of one. Its busy time is `net_ns`.
+    /// Of a program that serves: its exchanges and the CPU time of one. Its busy time is `net_ns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub service: Option<ServiceInfo>,
     /// The part of the command's wall time that the ledger divides, 0 to 1, where it is not all of it (`--of`,

@@ -135,7 +135,7 @@ fn inside(report: &Report) -> Option<(Ink, String)> {
     Some((Ink::Strong, format!("only under {}: {wall}, {share} of the run", inside.function)))
 }
 
-/// How long a program that serves was busy, and what a request cost.
+/// How long a program that serves was busy, and what an exchange with a client cost.
 fn requests(sheet: &mut Sheet, service: &ServiceInfo, report: &Report) {
     let (busy, wall) = (report.net_ns, report.wall_ns);
     let share = percent(busy as f64 / wall.max(1) as f64);
@@ -144,8 +144,11 @@ fn requests(sheet: &mut Sheet, service: &ServiceInfo, report: &Report) {
         let each = nanoseconds(service.cpu_ns_per_request);
         let part = |part: &RequestPart| format!("{} {}", part.name, nanoseconds(part.ns));
         let parts: Vec<String> = service.parts.iter().map(part).collect();
-        let requests = count(service.requests);
-        text.push_str(&format!("; {requests} requests, {each} of CPU each: {}", parts.join(", ")));
+        let exchanges = count(service.requests);
+        text.push_str(&format!(
+            "; {exchanges} exchanges (a read and its answer), {each} of CPU each: {}",
+            parts.join(", ")
+        ));
     } else if !service.uncounted.is_empty() {
         text.push_str(&format!("; {}", service.uncounted));
     }
