@@ -253,9 +253,13 @@ impl Process {
         mains.sort_unstable();
         self.execs = execs.iter().map(|(at, _)| *at).collect();
         let (executed_at, path) = execs.last().copied().unwrap_or((Ns::MAX, ""));
-        let first = tasks.clone().next();
-        let names = first.iter().flat_map(|t| &t.names);
-        let comm = names.take_while(|(at, _)| *at <= executed_at).last();
+        let leader = tasks.clone().find(|task| task.tid == self.pid);
+        let comm = match leader.or(tasks.clone().next()) {
+            // Of a thread whose first task was not seen, the name that it had from its creator.
+            Some(thread) if leader.is_none() && !thread.own => thread.names.first(),
+            Some(task) => task.names.iter().take_while(|(at, _)| *at <= executed_at).last(),
+            None => None,
+        };
         path.clone_into(&mut self.path);
         self.name = called(path, comm.map_or("", |(_, name)| symbols.name(*name))).to_owned();
         self.initialisers = Initialisers::of(timeline, symbols, &self.tasks);
@@ -343,6 +347,35 @@ mod tests {
         ] {
             let (name, language) = subject(path, comm, image, language);
             assert_eq!((name.as_str(), language.as_str()), expected, "{path} {image}");
+        }
+    }
+
+    /// What a server waits for that this task of another process wakes.
+    fn waits_for(others: &str) -> String {
+        let text = format!(
+            "attached\ntask 1 server\n0 on\n100 off blocked epoll_wait 4 : ep_poll\n\
+             900 on woken-by 9 : ep_poll_callback < sock_def_readable\n1000 sample work\n{others}"
+        );
+        let rows = crate::cost::tests::rows(&text, 9);
+        rows.lines().find(|row| row.starts_with("idle")).unwrap_or_default().to_owned()
+    }
+
+    #[test]
+    fn a_thread_of_another_program_has_the_name_of_its_program() {
+        let thread = "task 9 loop outside\n20 on";
+        let leader = "task 8 client outside\n0 on\n10 fork 9";
+        let named = "idle 800 waiting for work from client";
+        assert_eq!(waits_for(&format!("{leader} thread\n{thread}")), named);
+        let seen_first = format!("task 9 loop outside\n5 on\n{leader} thread");
+        assert_eq!(waits_for(&seen_first), named);
+    }
+
+    #[test]
+    fn a_child_of_another_program_and_a_thread_of_an_unknown_one_keep_their_names() {
+        let thread = "task 9 loop outside\n20 on";
+        let child = format!("task 8 client outside\n0 on\n10 fork 9\n{thread}");
+        for others in [&child, thread] {
+            assert_eq!(waits_for(others), "idle 800 waiting for work from loop", "{others}");
         }
     }
 
