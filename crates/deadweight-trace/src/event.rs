@@ -22,7 +22,8 @@ pub struct Event {
 /// What happened.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The task created `child`. It is a thread if `process` is the parent's process.
+    /// The task created `child`. It is a thread if `process` is the parent's process. Of a thread of another program that
+    /// is older than the recording: the first task of its process, when the thread leaves a CPU.
     Fork {
         /// The new task.
         child: Tid,

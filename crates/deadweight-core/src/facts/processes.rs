@@ -368,6 +368,9 @@ mod tests {
         assert_eq!(waits_for(&format!("{leader} thread\n{thread}")), named);
         let seen_first = format!("task 9 loop outside\n5 on\n{leader} thread");
         assert_eq!(waits_for(&seen_first), named);
+        // The recorder notes its process as it leaves the CPU, long after it was first seen.
+        let late = "task 9 loop outside\n5 on\n30000000 off preempted\ntask 8 client outside\n0 cpu1 on\n29999999 fork 9 thread";
+        assert_eq!(waits_for(late), named);
     }
 
     #[test]

@@ -113,7 +113,9 @@ impl Builder<'_> {
 
     fn fork_outside(&mut self, parent: Tid, child: Tid, process: Tid) {
         let early = |t: &TaskId| self.out.tasks[t.index()].birth + EARLY >= self.now;
-        if let Some(known) = self.tids.get(child).filter(|known| !early(known)) {
+        // A task that has a CPU is not born now: the recorder learned its process as it left the CPU.
+        let runs = |t: &TaskId| self.cpus.iter().any(|cpu| cpu.current == Some(*t));
+        if let Some(known) = self.tids.get(child).filter(|known| !early(known) && !runs(known)) {
             self.vanish(known);
         }
         let name = self.tids.get(parent).map_or(NameId(0), |p| self.current_name(p));

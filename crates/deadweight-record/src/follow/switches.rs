@@ -5,6 +5,7 @@ use super::{Follow, REAPED};
 use crate::perf::decode::{Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::Off;
+use deadweight_trace::ids::Tid;
 use deadweight_trace::raw::RawKind;
 
 /// The kernel's reasons for a switch-out (`sched_switch`'s `prev_state`).
@@ -65,7 +66,13 @@ impl Follow<'_> {
             self.expect_user_stack(record, prev, Role::WaitSite);
             self.stats.root_dead |= prev == self.start.root && why == Off::Dead;
         } else if record.process != REAPED {
-            self.tasks.entry(prev).or_default().process = record.process;
+            let known = self.tasks.entry(prev).or_default();
+            let is_new = std::mem::replace(&mut known.process, record.process) != record.process;
+            // A thread of another program: who reads the recording knows it only by its tid.
+            if is_new && prev != record.process {
+                let kind = RawKind::Fork { child: Tid(prev), process: Tid(record.process) };
+                self.emit(record, record.process, kind);
+            }
         }
         self.tasks.entry(next).or_default();
         let name = name.split(|b| *b == 0).next().unwrap_or_default();
@@ -87,5 +94,52 @@ impl Follow<'_> {
         } else {
             Off::Blocked
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Start;
+    use super::*;
+    use crate::perf::decode::Body;
+    use crate::perf::schema::Offsets;
+    use deadweight_trace::Meta;
+    use deadweight_trace::raw::{RawEvent, Sink};
+
+    /// Births as the recording has them: parent, child, process.
+    #[derive(Default)]
+    struct Births(Vec<(u32, u32, u32)>);
+
+    impl Sink for Births {
+        fn begin(&mut self, _: &Meta) {}
+        fn event(&mut self, event: &RawEvent<'_>) {
+            if let RawKind::Fork { child, process } = event.kind {
+                self.0.push((event.task.0, child.0, process.0));
+            }
+        }
+        fn finish(&mut self, _: Meta) {}
+    }
+
+    #[test]
+    fn the_process_of_a_thread_of_another_program_is_noted_once() {
+        let mut sink = Births::default();
+        let (prev_pid, next_pid, prev_state, next_comm) = (0, 4, 8, 16);
+        let offsets = Offsets { prev_pid, next_pid, prev_state, next_comm, ..Offsets::default() };
+        let start = Start { root: 7, ..Start::default() };
+        let mut follow = Follow::new(&mut sink, offsets, &[], start, 1);
+        let mut switch = |at, process, prev: u32| {
+            let mut raw = [0; 32];
+            raw[..4].copy_from_slice(&prev.to_ne_bytes());
+            let (role, kernel, ip, addr, mask) = (Role::Switch, true, 0, 0, 0);
+            let (chain, registers, stack) = (&[][..], &[][..], &[][..]);
+            let sample =
+                Sample { role, kernel, ip, addr, chain, raw: &raw, mask, registers, stack };
+            let record = Record { at, process, task: prev, cpu: 0, body: Body::Other };
+            follow.switch(&record, &sample);
+        };
+        switch(10, 20, 21);
+        switch(20, 20, 20);
+        switch(30, 20, 21);
+        assert_eq!(sink.0, [(20, 21, 20)]);
     }
 }
