@@ -129,7 +129,10 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         "Go" => BESIDES_IN_GO,
         _ => BESIDES,
     };
-    let high = known.part(besides).min(found.wall.net());
+    let mut high = known.part(besides).min(found.wall.net());
+    if !other.is_empty() && facts.path.subject.service.is_none() {
+        high = high.max(needless(found).part(part));
+    }
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
     Some(Draft {
         class: CLASS.id,
@@ -163,6 +166,24 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         .collect(),
         remedy: remedy(&facts.processes.get(process).language, by_peer),
     })
+}
+
+/// Time of a command with both ends, without the program's own code and the transfers: at most so much goes with the
+/// connections. Both schedulers, their timers and wake-ups, and the memory of each connection are in it.
+fn needless(found: &Inspection<'_, '_>) -> Ns {
+    let facts = found.facts;
+    let needed = found.wall.entries.iter().map(|entry| match entry.detail {
+        Detail::Calls(group) => match facts.call_groups.get(group).transfer {
+            Some(Transfer::Takes | Transfer::Gives) => entry.ns,
+            _ => Ns::ZERO,
+        },
+        _ => {
+            let own = entry.samples.iter().filter(|(site, _)| is_own_place(facts, **site));
+            let own: u64 = own.map(|(_, weight)| weight.amount).sum();
+            entry.ns.part(own as f64 / entry.sampled().max(1) as f64)
+        }
+    });
+    found.wall.net() - needed.sum()
 }
 
 /// CPU time of a process in functions that its calls for connections were made in, but none that sends or receives.
