@@ -6,7 +6,9 @@
 //!
 //! # How deadweight knows
 //! The trace records the exec, and a probe marks the arrival at main. Everything between the two is
-//! start-up, with its page faults and system calls. The time is exact. The program's own
+//! start-up, with its page faults and system calls. The time is exact. A loop costs at least that, the exits, and the calls
+//! that start and reap. Where this is most of the programs' time, it costs at most all of it, with the copies of the shell
+//! between (`$(...)`, pipelines), and with what the launcher does until each program is reaped. The program's own
 //! initialisers run before main too (Go's package variables, C++'s static objects): they are its own
 //! work, and the samples of their stacks name them. Calls of `close` for all numbers of descriptors
 //! between fork and exec, nearly all of which fail, are a finding of their own.
@@ -17,8 +19,8 @@
 //! a few times each: no loop. What another launcher (`xargs`) starts in a loop counts there.
 //!
 //! # What to do
-//! Start the program once for many items (`xargs`, many arguments per call, one process that reads
-//! lines). For one short program: initialise on first use, link fewer libraries, or link statically.
+//! In a shell: what it does itself (`${x##*/}`, `$((a + b))`), or one process that reads all lines. With find: `-exec ... {} +`.
+//! With xargs: more items per call. For one short program: initialise on first use, link fewer libraries, or link statically.
 //!
 //! # Seen in
 //! A shell loop that calls a unit converter for each of 300 lines.
@@ -26,15 +28,16 @@
 
 mod closing;
 mod initialisers;
+mod launchers;
 
-use super::wait_child::{around_work, is_own, own_work, started, starting, with_wrapped};
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
-use crate::inspect::closed_before_exec::Closing;
+use crate::inspect::started::Started;
+use crate::inspect::starting_time::{StartingTime, meanwhile, of_wrappers};
 use crate::inspect::{Draft, Sum};
-use deadweight_report::report::{How, Site};
+use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 
@@ -45,11 +48,6 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// From this many programs on it is a loop.
-const LOOP: usize = 10;
-/// Programs that spend a smaller part of their time starting and ending, with those that they start, do work: there may
-/// be a compiler for each file.
-const STARTING: f64 = 0.2;
 /// The start-up of a single program is reported from this part of the wall time ...
 const LARGE: f64 = 0.2;
 /// ... and from this length. Every program takes less than that to start, and this matters only in
@@ -85,29 +83,17 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 
 /// The programs that a script starts again and again: one finding for each.
 fn of_loops(found: &Inspection<'_, '_>, parent: ProcessId) -> Vec<Draft> {
-    let facts = found.facts;
-    let started = started(facts, parent, LOOP);
-    if started.programs.len() < LOOP {
+    let started = Started::of(found.facts, parent);
+    let loops = started.loops(found.facts);
+    if loops.is_empty() {
         return Vec::new();
     }
-    let outside: Ns = starting(found, [parent].into_iter()).map(|e| e.ns).sum();
-    let outside = outside + around_work(found, &started.copies);
-    let loops = started.by_path(facts).into_iter().filter(|(_, ids)| ids.len() >= LOOP);
-    loops
-        .filter_map(|(_, ids)| {
-            let share = ids.len() as f64 / started.programs.len() as f64;
-            let around = around_work(found, &with_wrapped(facts, &ids));
-            let below = facts.processes.below(&ids);
-            let entries = below.iter().flat_map(|id| found.wall.in_process(*id));
-            let all: Ns = entries.filter(|e| is_own(e)).map(|entry| entry.ns).sum();
-            let closing = Closing::of(found, &ids);
-            let around = around - (closing.ns + closing.around);
-            let starts_mostly = around.share_of(all) >= STARTING;
-            let amount = around + outside.part(share);
-            let rest = own_work(around, all).unwrap_or(Ns::ZERO);
-            starts_mostly.then(|| of_many(found, parent, &ids, amount, rest))
-        })
-        .collect()
+    let meanwhile = meanwhile(found, parent, &started);
+    let drafts = loops.into_iter().filter_map(|programs| {
+        let time = StartingTime::of(found, parent, (&started, &meanwhile), &programs);
+        (time.starts_mostly).then(|| of_many(found, parent, &programs, &time))
+    });
+    drafts.collect()
 }
 
 /// A script that starts a program per line.
@@ -115,39 +101,35 @@ fn of_many(
     found: &Inspection<'_, '_>,
     parent: ProcessId,
     programs: &[ProcessId],
-    amount: Ns,
-    rest: Ns,
+    time: &StartingTime,
 ) -> Draft {
     let facts = found.facts;
     let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
     let name = programs.first().map_or(String::new(), |id| facts.name(*id));
-    let saving = Ns(amount.0 - amount.0 / count.max(1));
-    let script = facts.name(parent);
+    let (likely, (least, most)) = time.saving(of_wrappers(found, programs));
+    let one = Ns(time.around.0 / count.max(1));
+    let launcher = facts.name(parent);
+    let counted = if time.mostly {
+        format!(
+            "The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and \
+             what {launcher} does meanwhile."
+        )
+    } else {
+        "Its starts are counted, from fork to main, and its exits, not its own work.".into()
+    };
     Draft {
         class: CLASS.id,
         moves: false,
         process: parent,
         title: format!("starts {name} {}", things(count, "time")),
-        text: format!(
-            "{script} started {name} {}. Its starts are counted, from fork to main, and its exits, not its own work.",
-            things(count, "time"),
-        ),
-        amount,
-        saving,
-        range: (Ns::ZERO, saving + rest),
-        how: How::Exact,
-        sites: vec![Site {
-            function: "any line of the script".into(),
-            image: facts.processes.get(parent).path.clone(),
-            share: 1.0,
-            count,
-            ..Site::default()
-        }],
+        text: format!("{launcher} started {name} {}. {counted}", things(count, "time")),
+        amount: likely,
+        saving: likely - one,
+        range: (least - one, most - one),
+        how: if least < most { How::Estimate } else { How::Exact },
+        sites: launchers::site(facts, parent, count).into_iter().collect(),
         evidence: Vec::new(),
-        remedy: format!(
-            "Give {name} many items at once: `xargs {name} < list`, several arguments per call, \
-             or let it read lines from its standard input."
-        ),
+        remedy: launchers::remedy(facts.processes.get(parent), &name),
     }
 }
 
@@ -197,7 +179,7 @@ fn of_one(found: &Inspection<'_, '_>) -> Option<Draft> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, rows};
+    use super::super::tests::{found, rows, weighed};
     use expect_test::expect;
     use std::fmt::Write;
 
@@ -242,7 +224,7 @@ mod tests {
     #[test]
     fn a_program_per_line_of_a_script_is_found() {
         expect![[r#"
-            start-up 74 % (0..75) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 77 % (74..77) @ any line that sh runs: sh started convert 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what sh does meanwhile.
         "#]].assert_eq(&found(&script(20)));
         expect![[r#"
             start-up 13710 exec, linking and initialising
@@ -286,7 +268,7 @@ mod tests {
     fn closing_all_numbers_before_a_program_is_found_and_closing_open_ones_is_refused() {
         expect![[r#"
             start-up 96 % (39..96) @ shut:15: 20 of the processes that jobs started called close 400 times each before they became another program: nearly all of these numbers were not open.
-            wait-child 3 % (3..3) @ nowhere: jobs started 20 programs and waited for them: jobs ×20. Each ran for 40.8 µs on average.
+            wait-child 4 % (3..4) @ nowhere: jobs started 20 programs and waited for them: jobs ×20. Each took 1.62 µs on average.
         "#]].assert_eq(&found(&closing(400, -9)));
         assert!(!found(&closing(400, 0)).contains("close"), "{}", found(&closing(400, 0)));
         assert!(!found(&closing(20, -9)).contains("close"), "{}", found(&closing(20, -9)));
@@ -335,7 +317,7 @@ mod tests {
     fn of_many_programs_the_one_in_the_loop_is_found() {
         let text = script(20).replacen("exec ./convert", "exec ./date", 8);
         expect![[r#"
-            start-up 43 % (0..44) @ any line of the script: sh started convert 12 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 45 % (43..45) @ any line that sh runs: sh started convert 12 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what sh does meanwhile.
         "#]]
         .assert_eq(&found(&text));
     }
@@ -369,10 +351,92 @@ mod tests {
     #[test]
     fn a_program_per_substitution_of_a_script_is_found() {
         expect![[r#"
-            start-up 68 % (0..69) @ any line of the script: sh started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 81 % (68..81) @ any line that sh runs: sh started convert 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what sh does meanwhile.
         "#]]
         .assert_eq(&found(&substitutions(20)));
         assert_eq!(found(&substitutions(8)), "");
+    }
+
+    /// A script of so many lines `$(echo "$x" | tr a b)` and as many `$(basename "$x")`. The copy that runs `echo` works
+    /// for `echo` ns.
+    fn two_programs(count: u64, echo: u64) -> String {
+        let mut text = String::from("task 1 bash\n0 exec /bin/bash\n0 on\n0 main\n");
+        let (mut others, mut at) = (String::new(), 0);
+        for i in 0..count {
+            let [copy, silent, tr, base] = [100, 1000, 2000, 3000].map(|first| first + i);
+            let waits = |from: u64, child: u64, to: u64| {
+                format!(
+                    "{from} fork {child}\n{} off blocked wait4 : do_wait\n{to} on woken-by {child}\n",
+                    from + 10
+                )
+            };
+            let born = |from: u64, tid: u64, name: &str| format!("task {tid} {name}\n{from} on\n");
+            let program = |from: u64, to: u64, name: &str| {
+                format!(
+                    "{from} exec /bin/{name}\n{} main\n{to} exit\n{} off dead\n",
+                    to - 100,
+                    to + 60
+                )
+            };
+            let dies = |at: u64| format!("{at} exit\n{} off dead\n", at + 60);
+            let (worked, end) = (at + 200 + echo, at + 1200 + echo);
+            text += &waits(at + 100, copy, end);
+            others += &(born(at + 120, copy, "bash") + &waits(at + 150, silent, worked));
+            others += &(waits(worked + 10, tr, worked + 900) + &dies(worked + 950));
+            others += &(born(at + 170, silent, "bash") + &dies(worked - 20));
+            others += &(born(worked + 30, tr, "tr") + &program(worked + 100, worked + 850, "tr"));
+            text += &waits(end + 50, base, end + 1000);
+            others +=
+                &(born(end + 70, base, "basename") + &program(end + 100, end + 950, "basename"));
+            at = end + 1050;
+        }
+        format!("{text}{at} exit\n{at} off dead\n{others}")
+    }
+
+    #[test]
+    fn two_programs_of_a_loop_share_what_is_between_them() {
+        let report = weighed(&two_programs(20, 100));
+        expect![[r#"
+            start-up 49 % (38..49) @ any line that bash runs: bash started tr 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what bash does meanwhile.
+            start-up 41 % (38..41) @ any line that bash runs: bash started basename 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what bash does meanwhile.
+        "#]].assert_eq(&found(&two_programs(20, 100)));
+        let most: f64 = report.findings.iter().map(|finding| finding.high).sum();
+        assert!((0.9..=1.0).contains(&most), "{most}");
+    }
+
+    #[test]
+    fn a_copy_of_the_shell_that_works_itself_is_refused() {
+        expect![[r#"
+            start-up 8 % (8..8) @ any line that bash runs: bash started basename 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what bash does meanwhile.
+            start-up 8 % (8..8) @ any line that bash runs: bash started tr 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+        "#]].assert_eq(&found(&two_programs(20, 9000)));
+    }
+
+    #[test]
+    fn each_launcher_has_its_own_advice() {
+        let advice = |launcher: &str, image: &str| {
+            let text = script(20).replacen("task 1 sh", &format!("task 1 {launcher}"), 1);
+            let text = text.replacen("/bin/sh", &format!("/bin/{image}"), 1);
+            let finding = weighed(&text).findings.into_iter().next().unwrap();
+            assert_eq!(finding.class, "start-up", "{launcher}");
+            let place = finding.sites.first().map_or("nowhere", |site| site.function.as_str());
+            format!("{place}: {}\n", finding.remedy)
+        };
+        let launchers = [
+            ("find", "find"),
+            ("xargs", "busybox"),
+            ("make", "make"),
+            ("bash", "bash"),
+            ("timeout", "timeout"),
+        ];
+        let all: String = launchers.into_iter().map(|(name, image)| advice(name, image)).collect();
+        expect![[r#"
+            nowhere: If convert takes several files per call, end the command with `+`, as in `-exec convert {} +`: find then starts it once for many files. Or use what find does itself, such as -delete or -printf, where it has it.
+            nowhere: If convert takes several items per call, let xargs give it more: without -n 1, -L 1 and -I, or with -n 500. Or use a program that reads the whole list from its standard input.
+            nowhere: Let one recipe do many files, if convert takes several per call. A variable that is set with = runs its $(shell ...) each time that it is used; set with := it runs once.
+            any line that bash runs: Use what the shell does itself, such as ${x##*/}, ${x%.*}, $((a + b)), case and read, where it can do the same. Or start convert once for all items: behind the loop (`done | convert ...`) if it reads lines, or with many arguments if it takes several.
+            nowhere: Start convert once for many items, if it takes several per call or reads them from its standard input; or do its work without another program.
+        "#]].assert_eq(&all);
     }
 
     #[test]
@@ -385,7 +449,7 @@ mod tests {
                      19998 on woken-by 2\n20020 exit\n20020 off dead\n";
         let text = found(&format!("{outer}{inner}"));
         expect![[r#"
-            start-up 68 % (0..69) @ any line of the script: xargs started convert 20 times. Its starts are counted, from fork to main, and its exits, not its own work.
+            start-up 81 % (68..81) @ nowhere: xargs started convert 20 times. The least that this costs are its starts, from fork to main, and its exits; the most, also its own work and what xargs does meanwhile.
         "#]].assert_eq(&text);
     }
 }

@@ -8,13 +8,14 @@
 //! # How deadweight knows
 //! The trace has every fork, exec and exit. While the parent waits, the critical path goes through
 //! the children. So the finding adds up their time from fork to main and in their exit, and the
-//! calls that start and reap them. The ledger shows that time by what the children did.
+//! calls that start and reap them. Where this is most of the children's time, a library may save their own work, too, and
+//! what the parent does until they are reaped. The ledger shows that time by what the children did.
 //!
 //! # What it is mistaken for
 //! A shell, `make` or `cargo`: starting programs is their work. One child that does the actual
 //! work: then weigh that child (`--of`). Children that work long after their main, in system calls,
 //! page faults or waits for the disk: that is their own work. A driver that starts different
-//! programs, one for each step.
+//! programs, one for each step, or one program with different arguments: such children differ in length.
 //!
 //! # What to do
 //! Do the work inside the process, with a library. Or start one child and give it all items. The
@@ -24,21 +25,22 @@
 //! `popen("cksum FILE")` per file.
 //! In `tests/programs`: `children.py`.
 
-use super::{AccountId, Claim, Class, EXIT, Inspection, OBSERVER};
-use crate::account::{Detail, Entry, Slice, What};
+use super::{Claim, Class, Inspection};
+use crate::account::{Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
-use crate::inspect::closed_before_exec::Closing;
+use crate::inspect::started::{LOOP, Started, with_wrapped};
+use crate::inspect::starting_time::{
+    STARTING, StartingTime, around, is_call_for_children, meanwhile, of_wrappers, with_below,
+};
 use crate::timeline::WokenBy;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
+use deadweight_report::wording::{things, time as time_words};
 use deadweight_trace::units::Ns;
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-child",
@@ -47,11 +49,8 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// Fewer children than this are not a loop over items.
-const ITEMS: usize = 5;
-/// A copy of a process, and copies of that: a shell makes one for `$(...)`, and one for each part of a
-/// pipeline in it.
-const COPIES: u32 = 3;
+/// Of programs that are started for items of the same kind, one of the longer ones takes at most so many times as long as one of the shorter ones.
+const EQUAL: u64 = 3;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
@@ -59,186 +58,42 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     matches!(waits_for, WaitsFor::Child | WaitsFor::Vfork)
 }
 
-/// Calls that start or reap a child.
-pub(super) fn is_call_for_children(name: &str) -> bool {
-    matches!(
-        name,
-        "clone"
-            | "clone3"
-            | "fork"
-            | "vfork"
-            | "wait4"
-            | "waitid"
-            | "pipe"
-            | "pipe2"
-            | "execve"
-            | "pidfd_open"
-    )
-}
-
-/// The programs that a process started.
-#[derive(Debug, Default)]
-pub(super) struct Started {
-    /// In order of birth.
-    pub(super) programs: Vec<ProcessId>,
-    /// Copies of the process that started some of them: a shell makes one for `$(...)` and for a pipeline.
-    pub(super) copies: Vec<ProcessId>,
-}
-
-/// The programs that a process started, itself or through copies of itself. A copy that starts `many` has a
-/// loop of its own: they count there.
-pub(super) fn started(facts: &Facts<'_>, parent: ProcessId, many: usize) -> Started {
-    through_copies(facts, parent, many, COPIES)
-}
-
-fn through_copies(facts: &Facts<'_>, parent: ProcessId, many: usize, depth: u32) -> Started {
-    let mut found = Started::default();
-    for id in &facts.processes.get(parent).children {
-        let child = facts.processes.get(*id);
-        if child.own && child.executed() {
-            found.programs.push(*id);
-        } else if child.own && depth > 0 {
-            let of_copy = through_copies(facts, *id, many, depth - 1);
-            if !of_copy.programs.is_empty() && of_copy.programs.len() < many {
-                found.programs.extend(of_copy.programs);
-                found.copies.push(*id);
-                found.copies.extend(of_copy.copies);
-            }
-        }
-    }
-    found
-}
-
-impl Started {
-    /// The programs by their path, the most frequent first.
-    pub(super) fn by_path<'f>(&self, facts: &'f Facts<'_>) -> Vec<(&'f str, Vec<ProcessId>)> {
-        let mut found: BTreeMap<&str, Vec<ProcessId>> = BTreeMap::new();
-        for id in &self.programs {
-            found.entry(&facts.processes.get(*id).path).or_default().push(*id);
-        }
-        let mut found: Vec<_> = found.into_iter().collect();
-        found.sort_by_key(|(_, ids)| Reverse(ids.len()));
-        found
-    }
-}
-
-/// These programs and what they stand for: the one program that `sh -c`, `env` or `nice` was started for.
-/// What a program starts otherwise is that program's affair. In order, each once.
-pub(super) fn with_wrapped(facts: &Facts<'_>, programs: &[ProcessId]) -> Vec<ProcessId> {
-    let mut found = programs.to_vec();
-    let mut next = 0;
-    while let Some(id) = found.get(next).copied() {
-        next += 1;
-        if facts.processes.get(id).is_launcher()
-            && let [wrapped] = started(facts, id, ITEMS).programs[..]
-        {
-            found.push(wrapped);
-        }
-    }
-    found.sort_unstable();
-    found.dedup();
-    found
-}
-
-/// Entries of the wall time in the calls by which these processes start and reap others, and in waits for them.
-pub(super) fn starting<'a>(
-    found: &Inspection<'a, '_>,
-    processes: impl Iterator<Item = ProcessId>,
-) -> impl Iterator<Item = &'a Entry> {
-    let (facts, wall) = (found.facts, found.wall);
-    processes.flat_map(move |id| wall.in_process(id)).filter(move |e| is_starting(facts, e))
-}
-
-fn is_starting(facts: &Facts<'_>, e: &Entry) -> bool {
-    let of_children = match e.detail {
-        Detail::Calls(group) => is_call_for_children(facts.call_groups.get(group).name),
-        _ => e.account == AccountId::of_class(CLASS.id),
-    };
-    of_children && is_own(e)
-}
-
-pub(super) fn is_own(e: &Entry) -> bool {
-    e.account != OBSERVER && !e.is_disturbance()
-}
-
-/// Time of these programs that is not their own work: before main, in the exit, and for what they wrap.
-pub(super) fn around_work(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> Ns {
-    let start_up = AccountId::of_class("start-up");
-    programs
-        .iter()
-        .flat_map(|id| found.wall.in_process(*id))
-        .filter(|e| [start_up, EXIT].contains(&e.account) || is_starting(found.facts, e))
-        .filter(|e| is_own(e))
-        .map(|e| e.ns)
-        .sum()
-}
-
-/// From this part on, programs do next to nothing beside starting and ending.
-const MOSTLY: f64 = 0.5;
-
-/// The programs' own work, where it is less than what is around it: a function, or a line of the script, may do the same in
-/// no time.
-pub(super) fn own_work(around: Ns, all: Ns) -> Option<Ns> {
-    (around.share_of(all) >= MOSTLY).then(|| all - around)
-}
-
-/// What the shells among these do themselves, for the one program each was started for: where the program is
-/// no longer started, that may go, too.
-fn of_wrappers(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> Ns {
-    let facts = found.facts;
-    let wraps = |id: &&ProcessId| {
-        let wrapped = |child: &ProcessId| programs.binary_search(child).is_ok();
-        facts.processes.get(**id).children.iter().any(wrapped)
-    };
-    let wrappers: Vec<ProcessId> = programs.iter().filter(wraps).copied().collect();
-    let entries = wrappers.iter().flat_map(|id| found.wall.in_process(*id));
-    let all: Ns = entries.filter(|e| is_own(e)).map(|e| e.ns).sum();
-    all - around_work(found, &wrappers)
-}
-
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let facts = found.facts;
-    facts
-        .processes
-        .ids()
-        .filter(|id| facts.processes.get(*id).own && !facts.processes.get(*id).is_launcher())
-        .filter_map(|parent| {
-            let started = started(facts, parent, ITEMS);
-            (started.programs.len() >= ITEMS).then(|| draft(found, parent, &started)).flatten()
-        })
-        .collect()
+    let processes = &found.facts.processes;
+    let is_program = |id: &ProcessId| processes.get(*id).own && !processes.get(*id).is_launcher();
+    processes.ids().filter(is_program).filter_map(|parent| draft(found, parent)).collect()
 }
 
 /// None without a loop: different programs, a few times each, are the steps of a driver.
-fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Option<Draft> {
+fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let by_path = started.by_path(facts);
-    by_path.first().filter(|(_, ids)| ids.len() >= ITEMS)?;
-    let below = with_wrapped(facts, &started.programs);
-    let starters = || [parent].into_iter().chain(started.copies.iter().copied());
-    let outside: Ns = starting(found, starters()).map(|e| e.ns).sum();
-    let inside = below.iter().flat_map(|id| found.wall.in_process(*id)).filter(|e| is_own(e));
-    let inside: Ns = inside.map(|e| e.ns).sum();
-    let closing = Closing::of(found, &started.programs);
-    let around = outside + around_work(found, &below) - (closing.ns + closing.around);
-    let all = outside + inside;
-    let more = own_work(around, all).unwrap_or_else(|| of_wrappers(found, &below));
-    let listed: Vec<String> = by_path
-        .iter()
-        .take(4)
-        .map(|(_, ids)| format!("{} ×{}", facts.name(ids[0]), ids.len()))
-        .collect();
-    let count = u64::try_from(started.programs.len()).unwrap_or(u64::MAX);
-    let life = |id: &ProcessId| facts.processes.get(*id).end - facts.processes.get(*id).birth;
-    let lives: Ns = started.programs.iter().map(life).sum();
+    let started = Started::of(facts, parent);
+    let mut loops = started.loops(facts);
+    loops.retain(|programs| is_loop(found, programs));
+    let mut programs = loops.concat();
+    programs.sort_unstable();
+    if programs.is_empty() {
+        return None;
+    }
+    let meanwhile = meanwhile(found, parent, &started);
+    let time = StartingTime::of(found, parent, (&started, &meanwhile), &programs);
+    let wrappers = of_wrappers(found, &programs);
+    let (saving, range) = time.saving(wrappers);
+    let listed: Vec<String> =
+        loops.iter().take(4).map(|ids| format!("{} ×{}", facts.name(ids[0]), ids.len())).collect();
+    let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
     let slow_fork = slow_fork(facts, parent);
+    let name = facts.name(parent);
     let mut evidence = vec![format!(
-        "{} of {} is starting, linking and ending them; the rest is their own work",
-        time(around),
-        time(all)
+        "{} of {} is starting, linking and ending them; the rest is their own work, and what {name} does meanwhile",
+        time_words(time.around),
+        time_words(time.all)
     )];
     evidence.extend(slow_fork.map(|typical| {
-        format!("each fork took {}: it copies the page tables of a large process", time(typical))
+        format!(
+            "each fork took {}: it copies the page tables of a large process",
+            time_words(typical)
+        )
     }));
     Some(Draft {
         class: CLASS.id,
@@ -246,23 +101,32 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId, started: &Started) -> Op
         process: parent,
         title: format!("starts a program {}", things(count, "time")),
         text: format!(
-            "{} started {} and waited for them: {}. Each ran for {} on average.",
-            facts.name(parent),
+            "{name} started {} and waited for them: {}. Each took {} on average.",
             things(count, "program"),
             listed.join(", "),
-            time(Ns(lives.0 / count.max(1))),
+            time_words(Ns(time.all.0 / count.max(1))),
         ),
-        amount: around,
-        saving: around,
-        range: (around, around + more),
-        how: if more > Ns::ZERO { How::Estimate } else { How::Exact },
-        sites: sites(facts.symbols(), &waits(facts, parent, &below), 0),
+        amount: saving,
+        saving,
+        range,
+        how: if range.0 < range.1 { How::Estimate } else { How::Exact },
+        sites: sites(facts.symbols(), &waits(facts, parent, &with_wrapped(facts, &programs)), 0),
         evidence,
         remedy: match slow_fork {
             Some(_) => format!("{FOR_LARGE} {}", remedy(&facts.processes.get(parent).language)),
             None => remedy(&facts.processes.get(parent).language).into(),
         },
     })
+}
+
+/// Whether these are runs of one program for items of the same kind: they spend much of their time starting and ending, or
+/// take equally long. The steps of a driver may be one program with different arguments.
+fn is_loop(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> bool {
+    let mut each: Vec<Ns> = programs.iter().map(|id| with_below(found, &[*id])).collect();
+    each.sort_unstable();
+    let quarter = each.len() / 4;
+    let equal = each[each.len() - 1 - quarter].0 <= EQUAL * each[quarter].0;
+    equal || around(found, programs).share_of(each.iter().copied().sum()) >= STARTING
 }
 
 /// Where the parent waited for its children or started them.
@@ -306,7 +170,7 @@ fn slow_fork(facts: &Facts<'_>, parent: ProcessId) -> Option<Ns> {
         .filter(|group| copies(group))
         .fold((0, Ns::ZERO), |(calls, busy), group| (calls + group.calls, busy + group.busy));
     let typical = Ns(busy.0 / calls.max(1));
-    (calls >= ITEMS as u64 && typical >= SLOW_FORK).then_some(typical)
+    (calls >= LOOP as u64 && typical >= SLOW_FORK).then_some(typical)
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -374,7 +238,7 @@ mod tests {
     #[test]
     fn a_program_per_item_is_found_in_its_parent() {
         expect![[r#"
-            wait-child 78 % (78..79) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each ran for 810 ns on average.
+            wait-child 81 % (78..81) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
         "#]].assert_eq(&found(&parent("manifest", 20)));
     }
 
@@ -443,7 +307,7 @@ mod tests {
     #[test]
     fn the_starts_of_children_that_work_in_system_calls_are_found_and_their_work_is_refused() {
         expect![[r#"
-            wait-child 19 % (19..19) @ item_sum:55: manifest started 20 programs and waited for them: dd ×20. Each ran for 810 ns on average.
+            wait-child 19 % (19..19) @ item_sum:55: manifest started 20 programs and waited for them: dd ×20. Each took 810 ns on average.
         "#]]
         .assert_eq(&found(&readers(1000)));
         assert_eq!(found(&readers(100_000)), "");
@@ -453,5 +317,52 @@ mod tests {
     fn different_steps_of_a_driver_are_refused() {
         let step = |i: u32, at: u64| format!("exec /bin/step{}\n{} main", i / 2, at + 700);
         assert_eq!(found(&parent_of("driver", 8, 1000, step)), "");
+        assert_eq!(found(&parent("driver", 6)), "", "a handful is no loop");
+    }
+
+    /// A driver that starts one program for twelve steps; each of the last ones takes so much longer.
+    fn driver(longer: u64) -> String {
+        let mut text = String::from("task 1 git\n0 exec /bin/git\n0 on\n0 main\n");
+        let (mut children, mut at) = (String::new(), 0);
+        for i in 0..12_u64 {
+            let (tid, end) = (10 + i, at + if i < 6 { 100_000 } else { 100_000 * longer });
+            writeln!(
+                text,
+                "{at} fork {tid}\n{} off blocked wait4 {tid} : do_wait\n{end} on woken-by {tid}",
+                at + 10
+            )
+            .unwrap();
+            writeln!(
+                children,
+                "task {tid} git\n{} on\n{} exec /bin/git\n{} fault 0x1000\n{} fault-end\n{} main\n{} exit\n{} off dead",
+                at + 20,
+                at + 100,
+                at + 7000,
+                at + 7900,
+                at + 8000,
+                end - 100,
+                end + 5
+            )
+            .unwrap();
+            at = end + 50;
+        }
+        format!("{text}{at} exit\n{at} off dead\n{children}")
+    }
+
+    #[test]
+    fn equal_children_that_work_are_found_and_steps_with_one_program_are_refused() {
+        expect![[r#"
+            wait-child 8 % (8..8) @ nowhere: git started 12 programs and waited for them: git ×12. Each took 100 µs on average.
+        "#]].assert_eq(&found(&driver(1)));
+        assert_eq!(found(&driver(10)), "");
+    }
+
+    #[test]
+    fn the_numbers_of_a_finding_agree() {
+        let report = weighed(&parent("manifest", 20));
+        let finding = report.findings.iter().find(|f| f.class == "wait-child").unwrap();
+        expect![[r#"
+            manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
+            15.6 µs of 16.2 µs is starting, linking and ending them; the rest is their own work, and what manifest does meanwhile"#]].assert_eq(&format!("{}\n{}", finding.text, finding.evidence[0]));
     }
 }

@@ -71,7 +71,8 @@ const LAUNCHERS: &[&str] = &[
 pub(crate) const SHELL: &str = "shell";
 
 /// Shells: what they start is written in a script.
-const SHELLS: &[&str] = &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
+pub(crate) const SHELLS: &[&str] =
+    &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
 
 impl Process {
     /// Whether starting programs is its work (a shell, `make`, `cargo`).

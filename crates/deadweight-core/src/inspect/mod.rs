@@ -15,6 +15,8 @@ pub(crate) mod same_files;
 pub(crate) mod shares;
 pub(crate) mod slow_loops;
 pub(crate) mod small_calls;
+pub(crate) mod started;
+pub(crate) mod starting_time;
 pub(crate) mod syscall_entry_cost;
 pub(crate) mod waited_for;
 
