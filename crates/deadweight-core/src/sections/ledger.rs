@@ -19,7 +19,8 @@ use std::collections::BTreeMap;
 
 /// Kinds of entries that one note lists.
 const LISTED: usize = 3;
-/// If at most one call in this many lies beside the path, a note counts all calls.
+/// If at most one call in this many lies beside the path, a note counts all of its group; if at most one in this many is
+/// not in the row, it says no other number.
 const FEW: u64 = 20;
 /// What comes before the holder of a CPU.
 const HELD: &str = "held by ";
@@ -30,6 +31,7 @@ const HELD: &str = "held by ";
 /// If they do not: then the ledger is wrong, and no report is better than a wrong one.
 pub(crate) fn rows(facts: &Facts<'_>, attribution: &Attribution) -> Vec<Row> {
     let total = attribution.total;
+    let calls = all_calls(facts);
     let mut rows: Vec<Row> = AccountId::all()
         .filter_map(|account| {
             let ns = attribution.of(account);
@@ -43,7 +45,7 @@ pub(crate) fn rows(facts: &Facts<'_>, attribution: &Attribution) -> Vec<Row> {
                 basis: if sampled.is_some() { Basis::Sampled } else { Basis::Exact },
                 low_ns: low.0,
                 high_ns: high.0,
-                note: note(facts, attribution, account),
+                note: note(facts, &calls, attribution, account),
                 each_ns: Vec::new(),
             })
         })
@@ -68,20 +70,35 @@ pub(crate) fn interval(attribution: &Attribution, account: AccountId) -> Option<
 /// Words that say no more than the names of their rows, unless others of their kind name the peer.
 const REPEATS: &[&str] = &["input", "the disk", "a child", "space in its output"];
 
+/// How often each call was made, by its name: in all rows, on the path or not. This is what strace -c -f counts.
+type AllCalls = BTreeMap<&'static str, u64>;
+
+fn all_calls(facts: &Facts<'_>) -> AllCalls {
+    let mut all = AllCalls::new();
+    for group in facts.call_groups.all.iter().filter(|g| facts.processes.get(g.process).own) {
+        *all.entry(group.name).or_default() += group.calls;
+    }
+    all
+}
+
 /// The note of an account.
-fn note(facts: &Facts<'_>, attribution: &Attribution, account: AccountId) -> String {
-    let mut kinds: BTreeMap<Kind, (Ns, Times)> = BTreeMap::new();
+fn note(
+    facts: &Facts<'_>,
+    all: &AllCalls,
+    attribution: &Attribution,
+    account: AccountId,
+) -> String {
+    let mut kinds: BTreeMap<Kind, (Ns, u64)> = BTreeMap::new();
     for entry in attribution.in_account(account) {
         if let Some(kind) = kind(facts, entry) {
             let (ns, times) = kinds.entry(kind).or_default();
-            let (on_path, all) = counted(facts, entry);
             *ns += entry.ns;
-            *times = Times { on_path: times.on_path + on_path, all: times.all + all };
+            *times += counted(facts, entry);
         }
     }
     let total = attribution.of(account);
     let mut kinds: Vec<(Ns, String)> =
-        kinds.into_iter().map(|(kind, (ns, times))| (ns, kind.words(times))).collect();
+        kinds.into_iter().map(|(kind, (ns, times))| (ns, kind.words(times, all))).collect();
     kinds.sort_by(|a, b| b.cmp(a));
     let calls = kinds.iter().filter(|(ns, _)| ns.share_of(total) >= 0.1).take(LISTED);
     let mut listed: Vec<String> = calls.map(|(_, words)| words.clone()).collect();
@@ -142,30 +159,12 @@ fn holders(listed: Vec<String>) -> String {
         .join(", or ")
 }
 
-/// How many began in an entry, and how many there were, on the path or not. Where all calls but a few of a group lie on
-/// the path, it is all of them: a finding counts these, and two numbers would seem to be of two things.
-fn counted(facts: &Facts<'_>, entry: &Entry) -> (u64, u64) {
-    let Detail::Calls(group) = entry.detail else { return (entry.count, entry.count) };
+/// How many began in an entry. Where all calls but a few of a group lie on the path, it is all of them: a finding counts
+/// these, and two numbers would seem to be of two things.
+fn counted(facts: &Facts<'_>, entry: &Entry) -> u64 {
+    let Detail::Calls(group) = entry.detail else { return entry.count };
     let all = facts.call_groups.get(group).calls.max(entry.count);
-    if all - entry.count <= all / FEW { (all, all) } else { (entry.count, all) }
-}
-
-/// How many calls of a kind there were on the path, and in all.
-#[derive(Copy, Clone, Default)]
-struct Times {
-    on_path: u64,
-    all: u64,
-}
-
-impl Times {
-    fn words(self) -> String {
-        let all = if self.all > self.on_path {
-            format!(" ({} in all)", count(self.all))
-        } else {
-            String::new()
-        };
-        format!("×{}{all}", count(self.on_path))
-    }
+    if all - entry.count <= all / FEW { all } else { entry.count }
 }
 
 /// What a page fault of an account is: it distinguishes rows of the same group.
@@ -202,14 +201,16 @@ enum Kind {
 }
 
 impl Kind {
-    fn words(self, times: Times) -> String {
-        match self {
-            Self::Calls(name, Some(each)) => {
-                format!("{name} {}, {} each", times.words(), bytes(each))
-            }
-            Self::Calls(name, None) => format!("{name} {}", times.words()),
-            Self::Words(words) => words,
-        }
+    fn words(self, times: u64, all: &AllCalls) -> String {
+        let (name, each) = match self {
+            Self::Calls(name, Some(each)) => (name, format!(", {} each", bytes(each))),
+            Self::Calls(name, None) => (name, String::new()),
+            Self::Words(words) => return words,
+        };
+        let all = all.get(name).copied().unwrap_or_default();
+        let beside = all.saturating_sub(times) > all / FEW;
+        let all = if beside { format!(" ({} in all)", count(all)) } else { String::new() };
+        format!("{name} ×{}{each}{all}", count(times))
     }
 }
 
@@ -302,5 +303,35 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
         (WaitsFor::Threads, _) => "threads to end".into(),
         (WaitsFor::Other, _) if account == UNRECORDED => "why it waited".into(),
         (WaitsFor::Other, _) => "unknown, in the kernel".into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{repeat, rows};
+
+    /// The row of a tool's system calls: it made so many before main and 100 after, and a child that
+    /// nobody waited for so many.
+    fn calls(before: u64, of_child: u64) -> String {
+        let open = |at: u64| format!("{at} syscall readlink 4096 0\n{} back -22\n", at + 60);
+        let (first, last) = (repeat(before, 100, 100, open), repeat(100, 20_000, 100, open));
+        let beside = repeat(of_child, 22_000, 100, open);
+        let text = format!(
+            "cpus 2\ntask 1 tool\n0 cpu0 on\n10 exec /bin/tool\n{first}19000 main\n19500 fork 2\n{last}40000 exit\n\
+             40000 off dead\ntask 2 tool\n19900 cpu1 on\n{beside}30000 exit\n30000 off dead"
+        );
+        rows(&text, 9).lines().find(|row| row.starts_with("system-calls")).unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_note_counts_all_calls_of_a_name_in_all_rows_and_processes() {
+        assert_eq!(calls(40, 50), "system-calls 6000 readlink ×100 (190 in all)");
+        assert_eq!(calls(0, 50), "system-calls 6000 readlink ×100 (150 in all)");
+        assert_eq!(calls(40, 0), "system-calls 6000 readlink ×100 (140 in all)");
+    }
+
+    #[test]
+    fn a_few_calls_in_another_row_are_no_second_number() {
+        assert_eq!(calls(3, 0), "system-calls 6000 readlink ×100");
     }
 }
