@@ -412,6 +412,40 @@ mod tests {
         "#]].assert_eq(&found(&two_programs(20, 9000)));
     }
 
+    /// A script of so many lines `echo "$x" | convert`: what `convert` reads comes from a copy of the shell for each line,
+    /// or from one for all.
+    fn pipelines(count: u64, one_writer: bool) -> String {
+        let mut text = String::from("task 1 sh\n0 exec /bin/sh\n0 on\n0 main\n");
+        let mut others = String::new();
+        let end = count * 1000;
+        for i in 0..count {
+            let (at, tool) = (i * 1000, 1000 + i);
+            let writer = if one_writer { 100 } else { 100 + i };
+            if i == 0 || !one_writer {
+                let dies = if one_writer { end - 20 } else { at + 500 };
+                text += &format!("{} fork {writer}\n", at + 100);
+                others += &format!("task {writer} sh\n{} on\n", at + 115);
+                others += &format!("{dies} exit\n{} off dead\n", dies + 10);
+            }
+            text +=
+                &format!("{} fork {tool}\n{} off blocked wait4 : do_wait\n", at + 110, at + 120);
+            text += &format!("{} on woken-by {tool}\n", at + 900);
+            others +=
+                &format!("task {tool} convert\n{} on\n{} exec /bin/convert\n", at + 130, at + 150);
+            others += &format!("{} main\n{} off blocked read : pipe_read\n", at + 400, at + 410);
+            others += &format!("{} on woken-by {writer}\n", at + 480);
+            others += &format!("{} exit\n{} off dead\n", at + 500, at + 910);
+        }
+        format!("cpus 4\n{text}{end} exit\n{end} off dead\n{others}")
+    }
+
+    #[test]
+    fn the_other_part_of_a_pipeline_is_found_and_a_writer_for_all_lines_is_refused() {
+        let with = |one_writer| found(&pipelines(20, one_writer));
+        assert!(with(false).contains("% (65..77)"), "{}", with(false));
+        assert!(with(true).contains("% (65..70)"), "{}", with(true));
+    }
+
     #[test]
     fn each_launcher_has_its_own_advice() {
         let advice = |launcher: &str, image: &str| {

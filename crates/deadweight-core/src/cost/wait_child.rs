@@ -357,6 +357,29 @@ mod tests {
         assert_eq!(found(&driver(10)), "");
     }
 
+    /// On one CPU, each child has it for 700 ns before its parent goes on, and this task for another 700.
+    fn held(other: u64) -> String {
+        let mut main = String::from("cpus 1\ntask 1 jobs\n0 exec /bin/jobs\n0 cpu0 on\n0 main\n");
+        let (mut children, mut others) = (String::new(), format!("task {other} other\n"));
+        for i in 0..20 {
+            let (tid, at) = (10 + i, i * 2000);
+            let [waits, runs, ends, again] = [150, 850, 1550, 1600].map(|more| at + more);
+            main += &format!("{} fork {tid}\n{waits} off preempted\n{ends} cpu0 on\n", at + 100);
+            main += &format!("{} syscall wait4 {tid}\n{again} back {tid}\n", ends + 10);
+            children += &format!("task {tid} true\n{waits} cpu0 on\n{} exec /bin/true\n", at + 200);
+            children += &format!("{} main\n{} exit\n{runs} off dead\n", at + 750, at + 760);
+            others += &format!("{runs} cpu0 on\n{ends} off preempted\n");
+        }
+        format!("{main}40000 exit\n40000 off dead\n{children}{others}")
+    }
+
+    #[test]
+    fn waits_for_the_cpu_of_children_are_found_and_for_that_of_others_are_refused() {
+        expect![[r#"
+            wait-child 58 % (57..58) @ nowhere: jobs started 20 programs and waited for them: true ×20. Each took 750 ns on average.
+        "#]].assert_eq(&found(&held(900)));
+    }
+
     #[test]
     fn the_numbers_of_a_finding_agree() {
         let report = weighed(&parent("manifest", 20));

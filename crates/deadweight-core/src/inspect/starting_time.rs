@@ -125,10 +125,7 @@ impl StartingTime {
             of_turn as f64 / turn.programs.len().max(1) as f64
         };
         let below: BTreeSet<ProcessId> = facts.processes.below(programs).into_iter().collect();
-        let by_them = |e: &&Entry| match e.detail {
-            Detail::Held(CpuHolder::Own(task)) => below.contains(&facts.processes.of(task)),
-            _ => false,
-        };
+        let by_them = |e: &&Entry| is_held(facts, e, &below);
         let entries = |ids: &[ProcessId]| -> Vec<&Entry> {
             ids.iter().flat_map(|id| wall.in_process(*id)).filter(|e| is_own(e)).collect()
         };
@@ -142,8 +139,8 @@ impl StartingTime {
         time.all = time.inside;
         let held = sum(all_below.iter().copied().filter(by_them));
         time.starts_mostly = time.around.share_of(time.inside) >= STARTING;
-        // Who waits for a CPU that they have waits for their starts, too.
-        let starts = time.around.share_of(time.inside - held);
+        // Who waits for a CPU that they have waits for their starts, too, whether they are on the path or not.
+        let starts = starting_share(found, programs);
         let mut beside = time.around;
         for turn in started.turns.iter().filter(|turn| part(turn) > 0.0) {
             let copies = entries(&turn.copies);
@@ -155,16 +152,17 @@ impl StartingTime {
             time.all += of(sum(copies.iter().copied()));
             beside += ends + of(sum(faults));
         }
-        time.mostly = beside.share_of(time.all - held) >= MOSTLY;
+        let of_programs = time.all - held;
         let parts: f64 = started.turns.iter().map(part).sum();
         let of_parent = entries(&[parent]);
         let calls = sum(of_parent.iter().copied().filter(|e| is_starting(facts, e)));
         let calls = calls.part(parts / started.turns.len().max(1) as f64);
         let waits = sum(of_parent.iter().copied().filter(by_them));
         time.around += calls + waits.part(starts);
+        time.mostly = (beside + waits.part(starts)).share_of(of_programs + waits) >= MOSTLY;
         let by_turn = meanwhile.iter().zip(&started.turns);
         let meanwhile: Ns = by_turn.map(|(ns, turn)| ns.part(part(turn))).sum();
-        time.all += meanwhile.max(calls + waits);
+        time.all += meanwhile.max(calls + waits) + held_beside(found, parent, &below);
         time
     }
 
@@ -174,6 +172,31 @@ impl StartingTime {
         // Another way to do the same needs some code, too.
         let likely = if self.mostly { self.all - Ns(self.code.0 / 2) } else { self.around };
         (likely.max(self.around), (self.around, most.max(self.around)))
+    }
+}
+
+/// What part of the CPU time of these programs, with those below them, is not their own work.
+fn starting_share(found: &Inspection<'_, '_>, programs: &[ProcessId]) -> f64 {
+    let entries = |ids: Vec<ProcessId>| ids.into_iter().flat_map(|id| found.cpu.in_process(id));
+    let around = entries(with_wrapped(found.facts, programs));
+    let around = sum(around.filter(|e| is_around(found.facts, e)));
+    around.share_of(sum(entries(found.facts.processes.below(programs))))
+}
+
+/// Waits for a CPU that these have, of processes that `parent` did not start, such as the reader of the pipe that `xargs`
+/// writes to.
+fn held_beside(found: &Inspection<'_, '_>, parent: ProcessId, by: &BTreeSet<ProcessId>) -> Ns {
+    let counted = found.facts.processes.below(&[parent]);
+    let waits = found.wall.in_account(AccountId::of_class("wait-cpu"));
+    let beside = waits.filter(|e| counted.binary_search(&e.process).is_err());
+    sum(beside.filter(|e| is_held(found.facts, e, by)))
+}
+
+/// Whether it is a wait for a CPU that one of these processes had.
+fn is_held(facts: &Facts<'_>, e: &Entry, by: &BTreeSet<ProcessId>) -> bool {
+    match e.detail {
+        Detail::Held(CpuHolder::Own(task)) => by.contains(&facts.processes.of(task)),
+        _ => false,
     }
 }
 
