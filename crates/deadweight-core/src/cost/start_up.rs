@@ -461,6 +461,8 @@ mod tests {
             ("xargs", "busybox"),
             ("make", "make"),
             ("bash", "bash"),
+            ("fish", "fish"),
+            ("busybox", "busybox"),
             ("timeout", "timeout"),
         ];
         let all: String = launchers.into_iter().map(|(name, image)| advice(name, image)).collect();
@@ -469,6 +471,8 @@ mod tests {
             nowhere: If convert takes several items per call, let xargs give it more: without -n 1, -L 1 and -I, or with -n 500. Or use a program that reads the whole list from its standard input.
             nowhere: Let one recipe do many files, if convert takes several per call. A variable that is set with = runs its $(shell ...) each time that it is used; set with := it runs once.
             any line that bash runs: Use what the shell does itself, such as ${x##*/}, ${x%.*}, $((a + b)), case and read, where it can do the same. Or start convert once for all items: behind the loop (`done | convert ...`) if it reads lines, or with many arguments if it takes several.
+            any line that fish runs: Use what the shell does itself, such as string, math and read, where it can do the same. Or start convert once for all items: behind the loop (`end | convert ...`) if it reads lines, or with many arguments if it takes several.
+            nowhere: Start convert once for many items, if it takes several per call or reads them from its standard input; or do its work without another program.
             nowhere: Start convert once for many items, if it takes several per call or reads them from its standard input; or do its work without another program.
         "#]].assert_eq(&all);
     }

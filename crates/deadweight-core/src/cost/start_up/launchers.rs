@@ -12,7 +12,7 @@ pub(super) fn site(facts: &Facts<'_>, launcher: ProcessId, count: u64) -> Option
         name if SHELLS.contains(&name) => format!("any line that {name} runs"),
         name => format!("any line of {name}"),
     };
-    (process.language == SHELL).then(|| Site { function, share: 1.0, count, ..Site::default() })
+    is_shell(process).then(|| Site { function, share: 1.0, count, ..Site::default() })
 }
 
 /// What to do where this launcher starts a program again and again.
@@ -34,9 +34,9 @@ pub(super) fn remedy(launcher: &Process, name: &str) -> String {
             "Let one recipe do many files, if {name} takes several per call. A variable that is set with = runs its \
              $(shell ...) each time that it is used; set with := it runs once."
         ),
-        "fish" => of_shell(name, "string, math and read"),
-        _ if launcher.language == SHELL => {
-            of_shell(name, "${x##*/}, ${x%.*}, $((a + b)), case and read")
+        "fish" => of_shell(name, "string, math and read", "end"),
+        _ if is_shell(launcher) => {
+            of_shell(name, "${x##*/}, ${x%.*}, $((a + b)), case and read", "done")
         }
         _ => format!(
             "Start {name} once for many items, if it takes several per call or reads them from its standard input; or do \
@@ -45,9 +45,14 @@ pub(super) fn remedy(launcher: &Process, name: &str) -> String {
     }
 }
 
-fn of_shell(name: &str, own: &str) -> String {
+/// `busybox xargs` is no shell, and has the same name as `busybox sh`.
+fn is_shell(launcher: &Process) -> bool {
+    launcher.language == SHELL && launcher.name != "busybox"
+}
+
+fn of_shell(name: &str, own: &str, end: &str) -> String {
     format!(
         "Use what the shell does itself, such as {own}, where it can do the same. Or start {name} once for all items: \
-         behind the loop (`done | {name} ...`) if it reads lines, or with many arguments if it takes several."
+         behind the loop (`{end} | {name} ...`) if it reads lines, or with many arguments if it takes several."
     )
 }
