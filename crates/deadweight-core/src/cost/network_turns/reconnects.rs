@@ -150,22 +150,18 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         range: (low, high),
         how: How::Estimate,
         sites: sites(facts.symbols(), &places(found, process, entries()), connections.made),
-        evidence: [
-            by_peer.then(|| {
-                format!("the peer closed {} of them first", count(connections.ended_by_peer))
-            }),
-            (around > Ns::ZERO).then(|| {
-                format!(
-                    "{} of CPU time more in functions that only make or end connections",
-                    time(around)
-                )
-            }),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        evidence: evidence(by_peer.then_some(connections.ended_by_peer), around),
         remedy: remedy(&facts.processes.get(process).language, by_peer),
     })
+}
+
+fn evidence(ended_by_peer: Option<u64>, around: Ns) -> Vec<String> {
+    let by_peer =
+        ended_by_peer.map(|ended| format!("the peer closed {} of them first", count(ended)));
+    let around = (around > Ns::ZERO).then(|| {
+        format!("{} of CPU time more in functions that only make or end connections", time(around))
+    });
+    by_peer.into_iter().chain(around).collect()
 }
 
 /// Time of a command with both ends, without the program's own code and the transfers: at most so much goes with the
