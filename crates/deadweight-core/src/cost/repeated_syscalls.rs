@@ -29,6 +29,7 @@
 
 mod advice;
 mod kinds;
+mod loading;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
@@ -37,14 +38,12 @@ use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{
-    Reopened, SeenOpenings, asks_by_path, is_read_of_files, knows_paths, opened_paths, rechecks,
-    reopened,
+    Reopened, asks_by_path, is_read_of_files, knows_paths, rechecks, reopened,
 };
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
-use deadweight_trace::units::Ns;
+use deadweight_report::wording::things;
 use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
 
 pub(super) const CLASS: Class = Class {
@@ -108,7 +107,6 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let by_name = calls_by_name(facts, entries(), 5);
     let calls: Vec<&str> = by_name.iter().map(|(_, said)| said.as_str()).collect();
     let files = of_files * 2 > sum.count;
-    let seen = SeenOpenings::of(facts, process);
     let purpose = reopened(facts, process).filter(|_| files);
     let by_address = files && purpose.is_none() && !knows_paths(facts, process);
     if by_address && may_write_paths(found, process, of_files) {
@@ -117,6 +115,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let around = library_code_for(found, process, &sum.places, sum.ns);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
+    let loads = loading::of_function(found, process, &sum.places).part(f64::from(files));
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,
@@ -138,17 +137,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: sum.ns,
         saving,
-        range: (at_least(sum.ns, sum.count), saving),
+        range: (at_least(sum.ns, sum.count), saving.max(sum.ns + loads)),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: [
-            (around > Ns::ZERO)
-                .then(|| format!("{} more in library code around these calls", time(around))),
-            purpose.and_then(|_| opened_paths(facts, process).or_else(|| seen.sentence())),
-        ]
-        .into_iter()
-        .flatten()
-        .collect(),
+        evidence: loading::evidence(facts, process, around, purpose.is_some()),
         remedy: advice::of(facts, process, purpose, files, &sum.places),
     })
 }
@@ -209,7 +201,7 @@ mod tests {
         }
         // A quarter of 520 ns of own time each; entry and exit of 3 calls are 180 ns more.
         expect![[r#"
-            repeated-syscalls 61 % (39..61) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
+            repeated-syscalls 61 % (39..87) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
         "#]].assert_eq(&found(&text));
     }
 

@@ -29,7 +29,7 @@ use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
-use crate::facts::call_site::{CallSite, Weights, sites};
+use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::inspect::started::{LOOP, Started, with_wrapped};
@@ -148,6 +148,11 @@ fn waits(facts: &Facts<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
         }
     }
     weights.remove(&CallSite::default());
+    // Go's threads wait for children in its scheduler: that is no line of the program.
+    let runtime = |site: &CallSite| is_runtime(facts.symbols(), *site);
+    if !weights.keys().all(runtime) {
+        weights.retain(|site, _| !runtime(site));
+    }
     weights
 }
 
