@@ -57,7 +57,7 @@ const ACCOUNTS: [(&str, &str, ChargedBy); 46] = [
     ("hashing", "hashing", Samples),
     ("atomics", "atomics", Samples),
     ("bounds-checks", "bounds checks", Samples),
-    ("missed-inlining", "calls", Samples),
+    ("missed-inlining", "small calls", Samples),
     ("unoptimised-build", "unoptimised code", Samples),
     ("net-work", "net work", Samples),
     ("system-calls", "system calls", Slices),

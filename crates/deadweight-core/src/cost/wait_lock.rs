@@ -468,7 +468,7 @@ pub(crate) mod tests {
         "#]]
         .assert_eq(&rows(&waiter("complete_signal < __x64_sys_kill"), 1));
         expect![[r#"
-            wait-lock 800 a lock, woken by bash
+            wait-lock 800 a lock or condition, until bash woke it
         "#]]
         .assert_eq(&rows(&waiter("futex_wake < __x64_sys_futex"), 1));
     }

@@ -291,7 +291,7 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
         }
         (WaitsFor::PipeRoom | WaitsFor::SocketRoom, None) => "space in its output".into(),
         (WaitsFor::Terminal, _) => "the terminal".into(),
-        (WaitsFor::Futex, Some(peer)) => format!("a lock, woken by {peer}"),
+        (WaitsFor::Futex, Some(peer)) => format!("a lock or condition, until {peer} woke it"),
         (WaitsFor::Futex, None) => "a lock or condition".into(),
         (WaitsFor::Sleep | WaitsFor::Tick, _) => "asleep".into(),
         (WaitsFor::Turn, _) => "its turn, with a token of a pipe".into(),

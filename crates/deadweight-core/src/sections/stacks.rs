@@ -25,7 +25,7 @@ pub struct StackTime {
     pub account: AccountId,
     /// The task whose time it is.
     pub task: TaskId,
-    /// What happened at the stack (`read`, `page fault`, `a lock, woken by x`); empty for the program's own code.
+    /// What happened at the stack (`read`, `page fault`, `a lock or condition, until x woke it`); empty for the program's own code.
     pub event: String,
     /// How long.
     pub ns: Ns,
