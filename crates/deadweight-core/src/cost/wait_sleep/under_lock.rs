@@ -8,6 +8,9 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
+/// So many waits are looked at for one sleep: as many tasks may wait at once.
+const NEAR: usize = 64;
+
 /// Which part of a process's sleeping time others waited for a lock that the sleeping task held.
 pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
     let mut of_holder: BTreeMap<TaskId, Vec<&LockWait>> = BTreeMap::new();
@@ -22,8 +25,11 @@ pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
         if facts.processes.of(block.task) != process || !is_sleep(block) {
             continue;
         }
-        let waits = of_holder.get(&block.task).into_iter().flatten();
-        let overlaps = waits.map(|wait| wait.end.min(block.end) - wait.start.max(block.start));
+        let waits = of_holder.get(&block.task).map_or(&[][..], Vec::as_slice);
+        // In order of their ends: the first ones that end after the sleep began.
+        let first = waits.partition_point(|wait| wait.end <= block.start);
+        let near = waits.iter().skip(first).take(NEAR);
+        let overlaps = near.map(|wait| wait.end.min(block.end) - wait.start.max(block.start));
         held += overlaps.max().unwrap_or(Ns::ZERO);
         all += block.end - block.start;
     }
