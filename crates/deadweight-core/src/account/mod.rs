@@ -96,8 +96,8 @@ pub(crate) struct Entry {
     pub(crate) count: u64,
     /// Time by stacks that were taken at calls, faults and waits.
     pub(crate) sites: Weights,
-    /// Calls since the last one of which a stack was taken, with their time.
-    pub(crate) unplaced: Weight,
+    /// A task's calls since the last one of which a stack was taken, with their time.
+    pub(crate) unplaced: (TaskId, Weight),
     /// Samples by user stack.
     pub(crate) samples: Weights,
     /// Samples, and how many of them hit the kernel's work for recording.
@@ -208,7 +208,7 @@ impl Entry {
             slices: 0,
             count: 0,
             sites: Weights::new(),
-            unplaced: Weight::default(),
+            unplaced: (TaskId(0), Weight::default()),
             samples: Weights::new(),
             recording: (0, 0),
             in_kernel: 0,

@@ -271,11 +271,12 @@ impl<'a, 't> Charge<'a, 't> {
         let mut here = Weight { count: began, amount: ns.0 };
         if matches!(detail, Detail::Calls(_)) {
             // Stacks are taken of some calls only, at most so many in a time: one stands for the calls before it.
-            here = Weight {
-                count: here.count + entry.unplaced.count,
-                amount: here.amount + entry.unplaced.amount,
-            };
-            entry.unplaced = if site.is_known() { Weight::default() } else { here };
+            let (of_task, before) = entry.unplaced;
+            if of_task == slice.task {
+                here.count += before.count;
+                here.amount += before.amount;
+            }
+            entry.unplaced = (slice.task, if site.is_known() { Weight::default() } else { here });
         }
         if site.is_known() {
             let weight = entry.sites.entry(site).or_default();

@@ -33,7 +33,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, things, time};
-use deadweight_trace::ids::CallId;
+use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
@@ -156,18 +156,24 @@ fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site>
 }
 
 /// For the heap of glibc's `malloc`, in any program: it then grows in larger steps and keeps what is free.
-const FOR_HEAP: &str = "Start it with MALLOC_TOP_PAD_=67108864 MALLOC_TRIM_THRESHOLD_=536870912 in the environment: malloc then \
-    takes its heap in larger steps and keeps what is free.";
+const FOR_HEAP: &str = "Start it with MALLOC_TOP_PAD_=67108864 MALLOC_TRIM_THRESHOLD_=536870912 MALLOC_MMAP_THRESHOLD_=33554432 in the \
+    environment: malloc then takes its heap in larger steps, and keeps what is free until the end.";
 
 /// Whether it is mostly the heap of glibc's `malloc`, which takes and gives back by `brk`.
 pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
     let symbols = facts.symbols();
-    let is_glibc = |path: &str| path.ends_with("/libc.so.6");
+    // The C library's own function calls `brk`: other allocators have theirs.
+    let by_glibc = |stack: &StackId| {
+        let mut frames = CallSite::Stack(*stack).frames(symbols).map(|(at, _)| at.image);
+        let image = frames.next().and_then(|image| symbols.images.get(image.index()));
+        image.is_some_and(|image| symbols.name(image.path).ends_with("/libc.so.6"))
+    };
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
     let (heap, all) = groups.filter(|group| group.churns).fold((0, 0), |(heap, all), group| {
-        (heap + if group.name == "brk" { group.calls } else { 0 }, all + group.calls)
+        let of_heap = group.name == "brk" && group.sites.keys().any(by_glibc);
+        (heap + if of_heap { group.calls } else { 0 }, all + group.calls)
     });
-    heap > 0 && heap * 2 >= all && symbols.images.iter().any(|i| is_glibc(symbols.name(i.path)))
+    heap > 0 && heap * 2 >= all
 }
 
 fn remedy(facts: &Facts<'_>, process: ProcessId) -> String {

@@ -137,7 +137,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: sum.ns,
         saving,
-        range: (at_least(sum.ns, sum.count), saving.max(sum.ns + loads)),
+        range: (at_least(sum.ns, sum.count), saving.max(sum.ns + loads.min(sum.ns))),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: loading::evidence(facts, process, around, purpose.is_some()),

@@ -9,14 +9,16 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// A class, a program, the cost's title and its first place.
-pub(super) type Cost = (&'static str, String, String, String, u32);
+pub(super) type Cost = (&'static str, String, String, String);
 
 /// What the draft is about, whichever process it was seen in.
 pub(super) fn cost(facts: &Facts<'_>, draft: &Draft) -> Cost {
-    let first = draft.sites.first();
-    let program = &facts.processes.get(draft.process).path;
-    let place = first.map_or(String::new(), |site| format!("{} {}", site.function, site.file));
-    (draft.class, program.clone(), draft.title.clone(), place, first.map_or(0, |site| site.line))
+    // Without a place it may be another cost in each process.
+    let place = match draft.sites.first() {
+        Some(site) => format!("{} {}:{} {}", site.function, site.file, site.line, site.image),
+        None => format!("{:?}", draft.process),
+    };
+    (draft.class, facts.name(draft.process), draft.title.clone(), place)
 }
 
 /// Joins the drafts about one cost in different processes. The largest one speaks for all.

@@ -4,6 +4,7 @@ use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
 use crate::facts::call_site::own_frame;
 use crate::facts::{Facts, hot_loops};
+use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
 use deadweight_report::report::{Check, CheckOutcome, Finding};
@@ -63,7 +64,7 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
 fn of_server(facts: &Facts<'_>, class: &str) -> Option<String> {
     let unjudged = ["imbalance", "thread-churn"].contains(&class);
     (unjudged && facts.path.subject.service.is_some())
-        .then(|| "how a server starts its threads is not judged".into())
+        .then(|| "how a server divides its work among threads is not judged".into())
 }
 
 /// A process that waits for events, and that another process of the command wakes by signals, may wait for a lock: a database's
@@ -76,7 +77,14 @@ fn hidden_locks(facts: &Facts<'_>, wall: &Attribution, class: &str) -> Option<St
     let by_other_process = |block: &&Block| match block.woken_by {
         WokenBy::Task(by) => {
             let [waiter, waker] = [block.task, by].map(|task| timeline.task(task));
-            block.by_signal && waiter.own && waker.own && waiter.process != waker.process
+            let [of_waiter, of_waker] = [block.task, by].map(|task| facts.processes.of(task));
+            let child = facts.processes.get(of_waiter).children.contains(&of_waker);
+            block.by_signal
+                && block.waits_for == WaitsFor::Poll
+                && waiter.own
+                && waker.own
+                && of_waiter != of_waker
+                && !child
         }
         _ => false,
     };

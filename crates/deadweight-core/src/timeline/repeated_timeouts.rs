@@ -19,6 +19,8 @@ use deadweight_trace::units::Ns;
 /// the clock on purpose, for periodic work.
 const LOOK: Ns = Ns(200_000);
 
+/// A longer time-out is no request for a lock.
+const LONGEST: Ns = Ns(100_000_000);
 /// The holder of a lock has a CPU for at least this part of another task's wait for it.
 const HELD: f64 = 0.9;
 
@@ -44,13 +46,18 @@ pub(super) fn until_the_lock(timeline: &mut Timeline, symbols: &Symbols) {
     for index in 0..timeline.blocks.len() {
         let block = timeline.blocks[index];
         let by_clock = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
-        if !by_clock || word(timeline, &block).is_none() {
+        let length = block.end - block.start;
+        if !by_clock || length > LONGEST || word(timeline, &block).is_none() {
+            continue;
+        }
+        // Who waits again has not got it.
+        if waits_soon(timeline, block.task, block.end) == Some(true) {
             continue;
         }
         let interval = (block.start, block.end);
         let holder = worker(timeline, block.task, interval, &[]).filter(|holder| {
             let worked = timeline.task(*holder).on_cpu_between(block.start, block.end);
-            worked.share_of(block.end - block.start) >= HELD
+            worked.share_of(length) >= HELD
                 && waits_soon(timeline, *holder, block.end) == Some(true)
         });
         if let Some(holder) = holder {

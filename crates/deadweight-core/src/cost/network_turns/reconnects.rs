@@ -129,10 +129,9 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         "Go" => BESIDES_IN_GO,
         _ => BESIDES,
     };
-    let mut high = known.part(besides).min(found.wall.net());
-    if !other.is_empty() && facts.path.subject.service.is_none() {
-        high = high.max(needless(found).part(part));
-    }
+    let high = known.part(besides).min(found.wall.net());
+    let both = !other.is_empty() && facts.path.subject.service.is_none();
+    let most = if both { high.max(needless(found).part(part)) } else { high };
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
     Some(Draft {
         class: CLASS.id,
@@ -147,7 +146,7 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         ),
         amount: sum.ns,
         saving: Ns(low.0.midpoint(high.0)),
-        range: (low, high),
+        range: (low, most),
         how: How::Estimate,
         sites: sites(facts.symbols(), &places(found, process, entries()), connections.made),
         evidence: evidence(by_peer.then_some(connections.ended_by_peer), around),
@@ -168,7 +167,9 @@ fn evidence(ended_by_peer: Option<u64>, around: Ns) -> Vec<String> {
 /// connections. Both schedulers, their timers and wake-ups, and the memory of each connection are in it.
 fn needless(found: &Inspection<'_, '_>) -> Ns {
     let facts = found.facts;
+    let account = AccountId::of_class(CLASS.id);
     let needed = found.wall.entries.iter().map(|entry| match entry.detail {
+        Detail::Waits(..) if entry.account != account && entry.account != IDLE => entry.ns,
         Detail::Calls(group) => match facts.call_groups.get(group).transfer {
             Some(Transfer::Takes | Transfer::Gives) => entry.ns,
             _ => Ns::ZERO,

@@ -1,8 +1,12 @@
 //! Waits of a task that asked another server and has no answer yet: it waits for that answer, even if it looks at all
 //! its connections at once.
+//!
+//! Only while a client waits for the task: what it asks on its own account, or has asked for once and gets from time to time
+//! (a subscription), keeps nobody waiting. The task that asks must also take the answer.
 
 use super::sides::Sides;
 use crate::path::Subject;
+use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::transfer::Transfer;
 use crate::timeline::{Block, Timeline};
@@ -11,7 +15,7 @@ use deadweight_trace::ids::TaskId;
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 /// A question and its answer.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -63,6 +67,11 @@ pub(super) fn waits(
     waits
 }
 
+fn is_socket(timeline: &Timeline, object: u32) -> bool {
+    let kind = timeline.objects.get(object).map(|object| object.kind);
+    matches!(kind, Some(ObjectKind::Socket | ObjectKind::Datagrams))
+}
+
 /// The questions that were answered, by task and start. Calls that were counted together have no known order.
 fn questions(
     trace: &Trace,
@@ -70,23 +79,38 @@ fn questions(
     subject: &Subject,
     sides: &Sides,
 ) -> Vec<Question> {
-    let asks = |object: &u32| sides.own.contains(object);
-    let mut open: BTreeMap<(TaskId, u32), Ns> = BTreeMap::new();
+    let mut open: BTreeMap<u32, (TaskId, Ns)> = BTreeMap::new();
+    // By task: the clients' sockets with a request that it took and did not answer yet.
+    let mut requests: BTreeMap<TaskId, BTreeSet<u32>> = BTreeMap::new();
     let mut questions = Vec::new();
     for call in timeline.calls.iter().filter(|call| subject.owns(call.task)) {
-        let Some(socket) = call.object().filter(asks) else { continue };
+        let Some(socket) = call.object().filter(|object| is_socket(timeline, *object)) else {
+            continue;
+        };
         let name = syscall::name(trace.meta.arch, call.nr).unwrap_or("");
         let moved = call.ret().is_some_and(|ret| ret > 0);
-        let at = (call.task, socket);
+        let of_task = requests.entry(call.task).or_default();
         match Transfer::of(name) {
-            _ if call.counted > 0 => _ = open.remove(&at),
-            _ if name == "connect" => _ = open.entry(at).or_insert(call.start),
-            Some(Transfer::Gives) if moved => _ = open.entry(at).or_insert(call.start),
+            Some(Transfer::Takes) if !sides.own.contains(&socket) && moved => {
+                of_task.insert(socket);
+            }
+            Some(Transfer::Gives) if !sides.own.contains(&socket) && moved => {
+                of_task.remove(&socket);
+            }
+            _ if !sides.own.contains(&socket) => {}
+            _ if call.counted > 0 => _ = open.remove(&socket),
+            Some(Transfer::Gives) if moved && !of_task.is_empty() => {
+                open.entry(socket).or_insert((call.task, call.start));
+            }
+            _ if name == "connect" && !of_task.is_empty() => {
+                open.entry(socket).or_insert((call.task, call.start));
+            }
             // The end of a connection is an answer, too.
             Some(Transfer::Takes) if moved || call.ret() == Some(0) => {
-                let asked = open.remove(&at).filter(|asked| *asked < call.start);
-                questions.extend(asked.map(|asked| Question {
-                    task: call.task,
+                let asked = open.remove(&socket);
+                let asked = asked.filter(|(by, at)| *by == call.task && *at < call.start);
+                questions.extend(asked.map(|(task, asked)| Question {
+                    task,
                     asked,
                     answered: call.start,
                     socket,
@@ -160,6 +184,13 @@ mod tests {
             620 off blocked epoll_wait 4 : ep_poll
             800 on woken-by 8 : ep_poll_callback < sock_def_readable";
         assert_eq!(proxy(ASKS, another)[0], "wait-input 500 an answer of server");
+    }
+
+    #[test]
+    fn what_is_asked_while_no_client_waits_is_refused() {
+        // The client has its answer before.
+        let alone = format!("222 syscall sendto 5 8 0\n224 back 8\n{ASKS}");
+        assert_eq!(proxy(&alone, WAITS), ["idle 750 waiting for work from server"]);
     }
 
     #[test]
