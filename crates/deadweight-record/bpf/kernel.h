@@ -31,7 +31,7 @@ static u64 (*const attach_cookie)(void *context) = (void *)174;
 
 /* Numbers that the recorder fills in: the address of such a name is its value. */
 extern const u8 task_pid[], task_tgid[], task_comm[], task_pagefault_disabled[], bprm_filename[];
-extern const u8 task_files[], files_fdt[], fdt_max_fds[], fdt_fd[], file_inode[], inode_ino[];
+extern const u8 task_files[], files_fdt[], fdt_max_fds[], fdt_fd[], file_inode[], inode_ino[], inode_sb[];
 extern const u8 ring_mask[];
 #define FILLED_IN(name) ((u64)&name)
 

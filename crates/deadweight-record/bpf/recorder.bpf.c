@@ -136,16 +136,17 @@ INLINE u64 folder_number(u32 descriptor)
 {
 	u8 *task = current_task();
 	const u8 *files = MEMBER(const u8 *, task, task_files), *table = 0, *entries = 0, *file = 0, *inode = 0;
-	u64 number = 0;
+	u64 number = 0, file_system = 0;
 	u32 most = 0;
 	if (read_kernel(&table, sizeof table, files + FILLED_IN(files_fdt)) ||
 	    read_kernel(&most, sizeof most, table + FILLED_IN(fdt_max_fds)) || descriptor >= most ||
 	    read_kernel(&entries, sizeof entries, table + FILLED_IN(fdt_fd)) ||
 	    read_kernel(&file, sizeof file, entries + 8 * (u64)descriptor) ||
 	    read_kernel(&inode, sizeof inode, file + FILLED_IN(file_inode)) ||
-	    read_kernel(&number, sizeof number, inode + FILLED_IN(inode_ino)))
+	    read_kernel(&number, sizeof number, inode + FILLED_IN(inode_ino)) ||
+	    read_kernel(&file_system, sizeof file_system, inode + FILLED_IN(inode_sb)))
 		return 0;
-	return number;
+	return number ^ file_system;
 }
 
 /* The same of a path that may be relative to a folder. */

@@ -164,7 +164,7 @@ impl Function {
     ///
     /// A sampling interrupt comes between instructions: the one at `ip` has not begun, so the one before it took the
     /// time. If `ip` is also the target of a jump, the previous instruction is not known, and `ip` itself is charged,
-    /// unless the one before it is atomic: that takes far longer than a jump. The same at the entry, outside the function, and for block instructions, which an interrupt may divide.
+    /// unless the one before it is atomic and only skipped: that takes far longer than a jump. The same at the entry, outside the function, and for block instructions, which an interrupt may divide.
     #[must_use]
     pub fn charge(&self, ip: FileAddr) -> FileAddr {
         self.charged(ip).map_or(ip, |i| FileAddr(self.instructions[i].addr))
@@ -195,7 +195,9 @@ impl Function {
             return Some(i);
         }
         let before = &self.instructions[i - 1];
-        let is_known = !self.entered[i] || before.kind == Kind::Atomic;
+        let here = Some(self.instructions[i].addr);
+        let is_loop = || self.instructions[i..].iter().any(|later| later.target() == here);
+        let is_known = !self.entered[i] || before.kind == Kind::Atomic && !is_loop();
         Some(if is_known && before.falls_through() { i - 1 } else { i })
     }
 

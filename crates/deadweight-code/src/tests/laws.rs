@@ -38,6 +38,9 @@ fn a_sample_at_a_branchs_target_behind_an_atomic_operation_waited_for_that() {
     // nop in place of the lock.
     let plain = Fixture { addr: 0, code: "85c074049048ff07c3", ..C };
     assert_eq!(plain.read().charge(FileAddr(8)).0, 8);
+    // lock inc qword ptr [rdi]; 4: dec eax; jne 4; ret: it may have run once, before the loop.
+    let once = Fixture { addr: 0, code: "f048ff07ffc875fcc3", ..C };
+    assert_eq!(once.read().charge(FileAddr(4)).0, 4);
 }
 
 #[test]

@@ -161,21 +161,21 @@ fn of_conversions(part: f64) -> String {
     )
 }
 
-/// What belongs to the collector's own time in a wall time `net`: its work in parallel with the
-/// program, with the collector's part of all CPU time; waits for it; and the cost that would take
-/// its place.
 /// What the collector took on the path, or what was waited for it, whichever is more.
 fn text(name: &str, ns: Ns, held: Ns, net: Ns) -> String {
     let (all, spent) = (time(net), time(ns));
     if held > ns {
         let (waited, share) = (time(held), percent(held, net));
         return format!(
-            "{name} waited {waited} of its {all} for the collector, or for a CPU that it held ({share}); it spent {spent} in it."
+            "{name} waited {waited} of its {all} for the collector, or for a CPU that it held ({share}); the collector took {spent} of its time."
         );
     }
     format!("{name} spent {spent} of its {all} in the collector ({}).", percent(ns, net))
 }
 
+/// What belongs to the collector's own time in a wall time `net`: its work in parallel with the
+/// program, with the collector's part of all CPU time; waits for it; and the cost that would take
+/// its place.
 fn evidence(net: Ns, (beside, of_all): (Ns, &str), held: Ns, instead: Ns) -> Vec<String> {
     let mut lines = Vec::new();
     if beside > Ns::ZERO {
@@ -335,7 +335,7 @@ mod tests {
         );
         expect![[r#"
             allocation 67 % (16..67) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
-            gc 44 % (0..44) @ main.feed:70: app waited 44.0 µs of its 100 µs for the collector, or for a CPU that it held (44 %); it spent 0 ns in it.
+            gc 44 % (0..44) @ main.feed:70: app waited 44.0 µs of its 100 µs for the collector, or for a CPU that it held (44 %); the collector took 0 ns of its time.
         "#]].assert_eq(&found(&text));
     }
 

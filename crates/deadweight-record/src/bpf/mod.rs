@@ -71,7 +71,7 @@ const MAIN: &str = "uprobe.multi/main";
 /// Tracepoints that not every architecture has.
 const OPTIONAL: [&str; 2] = ["local_timer_entry", "local_timer_exit"];
 /// Offsets of members that the programs read: name in the programs, structure, member.
-const MEMBERS: [(&str, &str, &str); 11] = [
+const MEMBERS: [(&str, &str, &str); 12] = [
     ("task_pid", "task_struct", "pid"),
     ("task_tgid", "task_struct", "tgid"),
     ("task_comm", "task_struct", "comm"),
@@ -83,6 +83,7 @@ const MEMBERS: [(&str, &str, &str); 11] = [
     ("fdt_fd", "fdtable", "fd"),
     ("file_inode", "file", "f_inode"),
     ("inode_ino", "inode", "i_ino"),
+    ("inode_sb", "inode", "i_sb"),
 ];
 /// Sizes of a ring in bytes, tried in this order: some kernels allow 4 MiB in all. Those of all CPUs take at most a
 /// 32nd of the memory that is left.

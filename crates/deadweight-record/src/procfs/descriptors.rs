@@ -77,7 +77,14 @@ fn of_unix(table: &str) -> Vec<(u64, &'static str)> {
     const LISTENS: &str = "00010000";
     const STREAM: &str = "0001";
     const CONNECTION: &str = "03";
-    let words = |line: &'_ str| line.splitn(8, ' ').map(str::to_owned).collect::<Vec<_>>();
+    // The number of the inode has blanks before it if it is short; a name may have some in it.
+    let words = |line: &str| -> Vec<String> {
+        let mut words = line.split_ascii_whitespace();
+        let mut first: Vec<String> = words.by_ref().take(7).map(str::to_owned).collect();
+        let name: Vec<&str> = words.collect();
+        first.extend((!name.is_empty()).then(|| name.join(" ")));
+        first
+    };
     let lines: Vec<Vec<String>> = table.lines().skip(1).map(words).collect();
     let listens = lines.iter().filter(|words| words.get(3).is_some_and(|flags| flags == LISTENS));
     let names: HashSet<&String> = listens.filter_map(|words| words.get(7)).collect();
@@ -177,6 +184,17 @@ mod tests {
     use std::net::{TcpListener, TcpStream, UdpSocket};
     use std::os::fd::AsRawFd;
     use std::os::unix::net::{UnixDatagram, UnixListener, UnixStream};
+
+    #[test]
+    fn sockets_with_short_numbers_are_read_from_the_table_too() {
+        let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
+            ffff1: 00000002 00000000 00010000 0001 01  9999 /run/a b\n\
+            ffff2: 00000003 00000000 00000000 0001 03  9998 /run/a b\n\
+            ffff3: 00000003 00000000 00000000 0002 01   812\n\
+            ffff4: 00000003 00000000 00000000 0001 03 70000\n";
+        let found = [(9998, ACCEPTED), (812, DATAGRAM), (70_000, UNNAMED)];
+        assert_eq!(of_unix(table), found);
+    }
 
     #[test]
     fn sockets_for_messages_and_both_sides_of_connections_are_distinguished() {
