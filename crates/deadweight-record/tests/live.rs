@@ -63,7 +63,10 @@ impl Sink for Seen {
         let task = event.task.0;
         let own = self.births.is_empty() || self.births.contains(&task);
         match &event.kind {
-            RawKind::Fork { child, .. } => _ = self.births.insert(child.0),
+            // Threads of other programs are noted by a birth, too.
+            RawKind::Fork { child, .. } if self.births.contains(&task) => {
+                self.births.insert(child.0);
+            }
             RawKind::Exec { path, former } => {
                 self.formers.push(former.0);
                 // The first exec is the root's; the root has no recorded birth.
