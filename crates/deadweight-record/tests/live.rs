@@ -61,12 +61,11 @@ impl Sink for Seen {
         self.last = event.at;
         self.events += 1;
         let task = event.task.0;
-        let own = self.births.is_empty() || self.births.contains(&task);
+        let was_born = self.births.contains(&task);
+        let own = self.births.is_empty() || was_born;
         match &event.kind {
-            // Threads of other programs are noted by a birth, too.
-            RawKind::Fork { child, .. } if self.births.contains(&task) => {
-                self.births.insert(child.0);
-            }
+            // Not the notes of other programs' threads.
+            RawKind::Fork { child, .. } => self.births.extend(was_born.then_some(child.0)),
             RawKind::Exec { path, former } => {
                 self.formers.push(former.0);
                 // The first exec is the root's; the root has no recorded birth.
