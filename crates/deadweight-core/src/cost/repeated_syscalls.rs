@@ -44,6 +44,7 @@ use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
+use deadweight_trace::units::Ns;
 use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
 
 pub(super) const CLASS: Class = Class {
@@ -115,7 +116,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let around = library_code_for(found, process, &sum.places, sum.ns);
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
-    let loads = loading::of_function(found, process, &sum.places).part(f64::from(files));
+    let loads = if files { loading::of_function(found, process, &sum.places) } else { Ns::ZERO };
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,

@@ -1,6 +1,7 @@
 //! One cost of several processes of a program: the workers of a server run the same line, and one change mends all.
 
 use crate::facts::Facts;
+use crate::facts::call_site::SITES;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use deadweight_report::report::{How, Site};
@@ -50,10 +51,10 @@ fn joined(mut drafts: Vec<Draft>) -> Vec<Draft> {
             first.how = How::Estimate;
         }
     }
-    let more = things(processes.len() as u64 - 1, "more process");
+    let all = things(processes.len() as u64, "process");
     first.evidence.insert(
         0,
-        format!("{more} of the program did the same: places and saving are of all, the sentence above of one"),
+        format!("{all} of the program do this: places and saving are of all of them, the sentence above is of the one with most"),
     );
     vec![first]
 }
@@ -79,6 +80,7 @@ fn add(sites: &mut Vec<Site>, amount: Ns, more: Vec<Site>, its: Ns) {
         }
     }
     sites.sort_by(|a, b| b.share.total_cmp(&a.share));
+    sites.truncate(SITES);
 }
 
 #[cfg(test)]
@@ -120,6 +122,8 @@ mod tests {
         };
         let one = naps(&napping("poll", "poll"));
         assert_eq!(one.len(), 1, "{one:?}");
+        assert_eq!((one[0].sites.len(), one[0].sites[0].count), (1, 20), "{one:?}");
+        assert!(one[0].evidence[0].starts_with("2 processes of the program"), "{one:?}");
         assert_eq!(naps(&napping("poll", "other")).len(), 2);
     }
 }

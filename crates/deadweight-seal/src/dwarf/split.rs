@@ -60,8 +60,8 @@ impl Split {
     pub(crate) fn warning(&self) -> Option<String> {
         let places = self.missing.as_ref()?;
         Some(format!(
-            "has split debug information, and a part of it was not found (not in {places}): functions and lines are \
-             known there, inlined functions are not"
+            "has split debug information, and a part of it was not found: functions and lines are known there, inlined \
+             functions are not. Put it in one of these places: {places}"
         ))
     }
 
@@ -75,7 +75,7 @@ impl Split {
         let places = places(load, path);
         match places.iter().find_map(|place| self.part(place, load)) {
             Some(part) => _ = self.parts.insert(load.dwo_id.0, part),
-            None => _ = self.missing.get_or_insert_with(|| listed(&places)),
+            None => _ = self.missing.get_or_insert_with(|| listed(path, &places)),
         }
     }
 
@@ -135,9 +135,13 @@ impl Split {
 
 /// The package of a binary: `PATH.dwp`, as `dwp` and cargo name it.
 fn package(binary: &Path) -> Option<DwarfPackageSections<Vec<u8>>> {
+    DwarfPackageSections::load(loader(&opened(&package_of(binary))?)?).ok()
+}
+
+fn package_of(binary: &Path) -> PathBuf {
     let mut name: OsString = binary.as_os_str().to_owned();
     name.push(".dwp");
-    DwarfPackageSections::load(loader(&opened(Path::new(&name))?)?).ok()
+    name.into()
 }
 
 /// Where a part may be: as the compiler named it, from the folder where it ran or from the binary's, and beside the binary.
@@ -158,9 +162,11 @@ fn places(load: &SplitDwarfLoad<Slice<'_>>, binary: Option<&Path>) -> Vec<PathBu
     places
 }
 
-fn listed(places: &[PathBuf]) -> String {
-    let shown: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
-    shown.join(", ")
+/// The places as text, the package first.
+fn listed(binary: Option<&Path>, places: &[PathBuf]) -> String {
+    let package = binary.map(package_of);
+    let all = package.iter().chain(places);
+    all.map(|place| place.display().to_string()).collect::<Vec<_>>().join(", ")
 }
 
 fn opened(place: &Path) -> Option<Content<'static>> {

@@ -18,7 +18,7 @@ const CHAIN: usize = 8;
 /// A place with less than one part in so many of the heaviest is not shown.
 const LITTLE: u64 = 100;
 /// Places of a finding that are shown.
-const SITES: usize = 5;
+pub(crate) const SITES: usize = 5;
 
 /// How much of something happened at one stack.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

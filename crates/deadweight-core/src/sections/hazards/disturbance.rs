@@ -40,7 +40,9 @@ pub(super) fn disturbed(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard>
                 format!("{client} sends its requests: give it CPUs of its own (taskset)")
             }
             Some((false, server)) => {
-                format!("{server} answers what it asks, and is a part of the same service")
+                format!(
+                    "{server} answers what it asks, and is a part of the same service: more CPUs help both"
+                )
             }
             // What is joined or serves cannot be run again.
             None if facts.path.subject.service.is_some() => "Repeat on a quiet machine".to_owned(),
@@ -217,8 +219,18 @@ mod tests {
         let accepts =
             "0 fd 6 socket:[6]\n1 syscall accept4 3\n2 back 5\n3 syscall sendto 6 8 0\n4 back 8";
         for (takes, gives, fds, advice) in [
-            (6, 6, BOTH, "backend answers what it asks, and is a part of the same service."),
-            (6, 5, BOTH, "backend answers what it asks, and is a part of the same service."),
+            (
+                6,
+                6,
+                BOTH,
+                "backend answers what it asks, and is a part of the same service: more CPUs help both.",
+            ),
+            (
+                6,
+                5,
+                BOTH,
+                "backend answers what it asks, and is a part of the same service: more CPUs help both.",
+            ),
             (6, 5, either, "Repeat on a quiet machine."),
             (6, 5, accepts, "Repeat on a quiet machine."),
         ] {
