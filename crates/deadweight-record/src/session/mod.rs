@@ -101,6 +101,8 @@ pub(crate) struct Session {
     samplers: Vec<Open>,
     wide: Vec<Open>,
     task: Vec<Open>,
+    /// The clocks of the CPUs, and their period, where they follow all tasks.
+    clocks: sampling_clock::Clocks,
     /// Events for the records of BPF programs; none where perf's own events record calls.
     bpf_events: Option<bpf_events::BpfEvents>,
     /// Events at single calls, and one for each of their tracepoints that keeps it in use.
@@ -154,6 +156,7 @@ impl Session {
             leaders: Vec::new(),
             samplers: Vec::new(),
             wide: Vec::new(),
+            clocks: sampling_clock::Clocks::default(),
             task: Vec::new(),
             bpf_events: None,
             call_events: Vec::new(),
@@ -386,6 +389,7 @@ impl Session {
         let owners = self.leaders.iter().chain(&self.samplers);
         let all = owners
             .chain(&self.wide)
+            .chain(&self.clocks.events)
             .chain(&self.task)
             .chain(self.bpf_events.iter().flat_map(|bpf| &bpf.events))
             .chain(self.events_at_calls());
@@ -415,13 +419,15 @@ impl Session {
     /// Enables the wide events.
     pub(crate) fn enable(&self) -> Result<(), Error> {
         self.let_programs_record(true);
-        self.each_wide(Open::enable, "cannot start recording")
+        self.each_wide(Open::enable, "cannot start recording")?;
+        self.clocks.start()
     }
 
     /// Disables the wide events; the others have ended with the program, or are left to the deferred close.
     pub(crate) fn disable(&self) -> Result<(), Error> {
         self.let_programs_record(false);
-        self.each_wide(Open::disable, "cannot stop recording")
+        self.each_wide(Open::disable, "cannot stop recording")?;
+        self.clocks.stop()
     }
 
     fn each_wide(

@@ -10,6 +10,7 @@ use crate::perf::sys::{DEEP_STACK_BYTES, Event, Every, Open, STACK_BYTES, Scope,
 use crate::procfs::memory_budget::memory_left;
 use perf_event_open_sys::bindings as abi;
 use std::io;
+use std::time::{Duration, Instant};
 
 /// Shortest and longest period of the sampling clock in ns: 5 kHz to 1 kHz. Between them it is chosen so that samples
 /// take [`SAMPLE_SHARE`] of the CPU: the interrupt alone takes 3 µs on bare metal and up to 15 µs in a virtual
@@ -21,6 +22,39 @@ const SAMPLE_SHARE: u64 = 80;
 const WIDE_CLOCK_CPUS: usize = 8;
 /// Bytes of a ring for samples: 50 ms of a busy CPU with the deepest stacks.
 const SAMPLE_RING: usize = 8 << 20;
+
+/// Clocks that follow all tasks, one per CPU.
+#[derive(Default)]
+pub(super) struct Clocks {
+    pub(super) events: Vec<Open>,
+    /// In ns.
+    period: u64,
+}
+
+impl Clocks {
+    /// Starts them one after the other, within one period. Clocks in phase would stop all CPUs at once: each sample
+    /// would find its thread just when the others do not run, and threads that wait for each other's cache lines do
+    /// not wait then.
+    pub(super) fn start(&self) -> Result<(), Error> {
+        let begun = Instant::now();
+        let all = u32::try_from(self.events.len()).unwrap_or(u32::MAX);
+        for (phase, clock) in (0..).zip(&self.events) {
+            let due = Duration::from_nanos(self.period) * phase / all;
+            std::thread::sleep(due.saturating_sub(begun.elapsed()));
+            let what = "cannot start recording".into();
+            clock.enable().map_err(|source| Error::System { what, source })?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn stop(&self) -> Result<(), Error> {
+        let what = || "cannot stop recording".into();
+        let stop = |clock: &Open| {
+            clock.disable().map_err(|source| Error::System { what: what(), source })
+        };
+        self.events.iter().try_for_each(stop)
+    }
+}
 
 impl Session {
     /// A fast sampling clock for another process, to measure the cost of a sample.
@@ -39,7 +73,11 @@ impl Session {
         let scope = if wide { Scope::AllTasks } else { Scope::FromExec(program) };
         let opened = self.open_everywhere(Role::Clock, Ok(&self.clock(period)), scope);
         let opened = self.tolerate(Role::Clock, opened, true)?;
-        if wide { &mut self.wide } else { &mut self.task }.extend(opened);
+        if wide {
+            self.clocks = Clocks { events: opened, period };
+        } else {
+            self.task.extend(opened);
+        }
         Ok(period)
     }
 
