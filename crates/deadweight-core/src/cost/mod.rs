@@ -124,6 +124,11 @@ pub(crate) const CLASSES: &[Class] = &[
     unoptimised_build::CLASS,
 ];
 
+/// Whether the run without recording may take several times as long, because its threads fight more for a lock.
+pub(crate) fn is_longer_unrecorded(found: &Inspection<'_, '_>) -> bool {
+    wait_lock::threads_fight(found)
+}
+
 /// The account of a slice.
 pub(crate) fn account(facts: &Facts<'_>, slice: &Slice) -> AccountId {
     match slice.what {

@@ -86,6 +86,11 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     drafts
 }
 
+/// Whether threads fight for a lock: recording slows each between its calls, so that they fight less.
+pub(super) fn threads_fight(found: &Inspection<'_, '_>) -> bool {
+    !storm::drafts(found).is_empty()
+}
+
 /// Whether tasks waited for the lock at several times: what is made once is waited for once, by all that need it, and
 /// making it without the lock would save nothing.
 fn was_held_again(waits: &[LockWait]) -> bool {

@@ -184,7 +184,8 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     let (whole_wall, whole_cpu) = command.unwrap_or(whole);
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
     let stages = stages::stages(&facts, of.is_some());
-    let findings = findings::inspect(&Inspection { facts: &facts, wall: &wall, cpu: &cpu });
+    let inspection = Inspection { facts: &facts, wall: &wall, cpu: &cpu };
+    let findings = findings::inspect(&inspection);
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
     warnings.extend(several(&subject, &facts));
     warnings.extend(cost::held_back_answers(&facts));
@@ -224,7 +225,7 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
         checks: checks::checks(&facts, &wall, &findings),
         findings,
         withdrawn: Vec::new(),
-        hazards: hazards::of_run(&facts, &wall, &stages, of.is_some(), !clean.is_empty()),
+        hazards: hazards::of_run(&inspection, &stages, of.is_some(), !clean.is_empty()),
         top: top::functions(&facts, &wall),
         work: work::by_function(&facts, &wall),
         stages,

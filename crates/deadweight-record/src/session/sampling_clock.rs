@@ -49,9 +49,8 @@ impl Clocks {
 
     pub(super) fn stop(&self) -> Result<(), Error> {
         let what = || "cannot stop recording".into();
-        let stop = |clock: &Open| {
-            clock.disable().map_err(|source| Error::System { what: what(), source })
-        };
+        let stop =
+            |clock: &Open| clock.disable().map_err(|source| Error::System { what: what(), source });
         self.events.iter().try_for_each(stop)
     }
 }

@@ -238,3 +238,9 @@ pub struct Hazard {
     /// What it is and what to do about it.
     pub text: String,
 }
+
+impl Hazard {
+    /// The id of a run that may take several times as long without recording: its threads fight less for a lock while
+    /// recording slows them.
+    pub const LESS_CONTENDED: &'static str = "less-contended";
+}

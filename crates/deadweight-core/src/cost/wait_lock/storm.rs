@@ -97,14 +97,11 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         range: (calls.ns, most),
         how: How::Estimate,
         sites: sampled_sites(symbols, &places),
-        evidence: vec![
-            format!(
-                "{} in these calls, and {} more in the library function that takes the lock",
-                time(calls.ns),
-                time(around)
-            ),
-            "recording slows each thread between its calls, so that they fight less than without it".into(),
-        ],
+        evidence: vec![format!(
+            "{} in these calls, and {} more in the library function that takes the lock",
+            time(calls.ns),
+            time(around)
+        )],
         remedy: remedy(found, heaviest(&places)).into(),
     })
 }

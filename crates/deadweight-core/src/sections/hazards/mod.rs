@@ -10,6 +10,7 @@ use crate::account::{AccountId, Attribution, Detail, OBSERVER};
 use crate::cost;
 use crate::facts::Facts;
 use crate::facts::processes::{Process, ProcessId};
+use crate::inspect::Inspection;
 use crate::sections::stages;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Hazard, Stage};
@@ -31,12 +32,12 @@ const HEAVY: f64 = 0.3;
 
 /// The hazards of one traced run.
 pub(crate) fn of_run(
-    facts: &Facts<'_>,
-    wall: &Attribution,
+    inspection: &Inspection<'_, '_>,
     stages: &[Stage],
     chosen: bool,
     clean: bool,
 ) -> Vec<Hazard> {
+    let Inspection { facts, wall, .. } = *inspection;
     let mut found = Vec::new();
     found.extend(cut(facts));
     found.extend(producer(facts, wall, chosen));
@@ -47,6 +48,7 @@ pub(crate) fn of_run(
     if !clean {
         found.extend(too_short(facts, wall));
         found.extend(heavy(wall, &facts.trace.meta));
+        found.extend(contended(inspection));
     }
     found.extend(disturbance::disturbed(facts, wall).or_else(|| disturbance::crowded(facts, wall)));
     found.extend(disturbance::throttled(facts, wall));
@@ -200,6 +202,15 @@ fn heavy(wall: &Attribution, meta: &Meta) -> Option<Hazard> {
                 percent(overhead, wall.total)
             ),
         )
+    })
+}
+
+/// Threads that fight for a lock fight less while recording slows them.
+fn contended(inspection: &Inspection<'_, '_>) -> Option<Hazard> {
+    cost::is_longer_unrecorded(inspection).then(|| {
+        let text = "Threads fight for a lock, and recording slows them between their calls: without it they \
+                    fight more, and the run can take several times as long. -r 10 measures that.";
+        hazard(Hazard::LESS_CONTENDED, text.into())
     })
 }
 

@@ -2,7 +2,7 @@
 
 use crate::render::page::{Ink, Line, Sheet, columns, fitted, fitted_path, from_here};
 use crate::render::quantity::{Scale, beside, count, percent, time};
-use deadweight_report::report::{Finding, How, Report, Site};
+use deadweight_report::report::{Finding, Hazard, How, Report, Site};
 
 /// Sites of one finding that are shown.
 const SITES: usize = 3;
@@ -57,7 +57,8 @@ fn evidence(sheet: &mut Sheet, text: &str) {
 struct Whole {
     ns: u64,
     scale: Scale,
-    /// ` undisturbed`, if the base differs from the ledger's total; ` busy` of a program that serves.
+    /// ` undisturbed`, if the base differs from the ledger's total; ` busy` of a program that serves; ` recorded`, if
+    /// the run may take longer without recording.
     word: &'static str,
     /// An upper bound, if so much was tracing that the time without it is not known.
     most: Option<u64>,
@@ -81,15 +82,17 @@ impl Whole {
         // Older reports do not have the time that other programs took.
         let ns = if report.net_ns > 0 { report.net_ns.min(untraced) } else { untraced };
         let differs = scale.steps(ns) != scale.steps(report.wall_ns);
+        let longer = report.hazards.iter().any(|hazard| hazard.id == Hazard::LESS_CONTENDED);
         let word = match (&report.service, differs) {
             (Some(_), _) => " busy",
+            (None, _) if longer => " recorded",
             (None, true) => " undisturbed",
             (None, false) => "",
         };
         let alone = report.runs.clean.count == 0;
         let heavy = tracing as f64 >= BOUNDED * report.wall_ns.max(1) as f64;
-        let most =
-            (alone && heavy && report.service.is_none()).then(|| ns + tracing / OVERESTIMATED);
+        let bounded = alone && heavy && report.service.is_none() && !longer;
+        let most = bounded.then(|| ns + tracing / OVERESTIMATED);
         Self { ns, scale, word, most, one_run: alone }
     }
 

@@ -122,6 +122,10 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
         (_, 0) => return None,
         (0, 1) => format!("one traced run, {}, tracing {overhead} of it", time(wall)),
         (0, n) => format!("{n} traced runs, {}, tracing {overhead} of it", time(wall)),
+        // Threads that fight for a lock fight less.
+        (_, n) if traced.overhead_share < -0.1 => {
+            format!("{n} more with tracing, {} faster", percent(-traced.overhead_share))
+        }
         (_, n) if traced.overhead_share < 0.01 => format!("{n} more with tracing, no slower"),
         (_, n) => format!("{n} more with tracing, {overhead} slower"),
     };
