@@ -131,14 +131,14 @@ fn serialised(
     aside: &HolderRunnable,
 ) -> (Ns, Ns) {
     let (Some(first), Some(last)) =
-        (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.end).max())
+        (waits.iter().map(|w| w.start).min(), waits.iter().map(|w| w.resumed).max())
     else {
         return (Ns::ZERO, Ns::ZERO);
     };
     let mut changes = running(facts, first, last);
     for wait in waits {
         changes.push((wait.start, Change::Waiting(1)));
-        changes.push((wait.end, Change::Waiting(-1)));
+        changes.push((wait.resumed, Change::Waiting(-1)));
     }
     for (start, end) in aside.intervals() {
         changes.push((start, Change::Aside(1)));

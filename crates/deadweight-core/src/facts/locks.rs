@@ -42,8 +42,10 @@ pub(crate) struct LockWait {
     pub(crate) holder: TaskId,
     /// When the wait began.
     pub(crate) start: Ns,
-    /// When it ended.
+    /// When the holder ended it.
     pub(crate) end: Ns,
+    /// When the waiter had a CPU again, as far as it is known.
+    pub(crate) resumed: Ns,
     /// The waiter's stack.
     pub(crate) waiter_site: StackId,
     /// The holder's stack when it released the lock.
@@ -129,6 +131,7 @@ fn futex_wait(
         holder,
         start: block.start,
         end: block.end,
+        resumed: timeline.task(block.task).on_cpu_from(block.end),
         waiter_site,
         holder_site: waking.site,
         goroutine: 0,

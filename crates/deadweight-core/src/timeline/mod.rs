@@ -395,6 +395,14 @@ impl Task {
             .sum()
     }
 
+    /// When it is on a CPU, from `at` on: `at` itself, or the start of its next time on one.
+    #[must_use]
+    pub fn on_cpu_from(&self, at: Ns) -> Ns {
+        let first = self.spans.partition_point(|s| s.start <= at).saturating_sub(1);
+        let next = self.spans[first..].iter().find(|span| matches!(span.run, Run::OnCpu(_)));
+        next.map_or(at, |span| span.start.max(at))
+    }
+
     /// How often it was given a CPU.
     #[must_use]
     pub fn switches(&self) -> u64 {

@@ -7,7 +7,8 @@
 
 use super::LockWait;
 use crate::facts::processes::{ProcessId, Processes};
-use crate::timeline::Timeline;
+use crate::timeline::kernel_stacks::WaitsFor;
+use crate::timeline::{Run, Timeline};
 use deadweight_trace::ids::{StackId, TaskId, Tid};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
@@ -33,6 +34,8 @@ struct Queues {
     waiting: BTreeMap<(ProcessId, u64), Word>,
     /// By goroutine: the semaphore that it was woken from, if no release of its own followed.
     woken: BTreeMap<(ProcessId, u64), Word>,
+    /// By goroutine: its last wait, if no probe has shown since on which thread it runs.
+    ended: BTreeMap<(ProcessId, u64), usize>,
 }
 
 impl Queues {
@@ -75,6 +78,23 @@ fn is_no_lock(function: &str) -> bool {
         || matches!(function, "runtime.semacquire" | "sync.runtime_Semacquire")
 }
 
+/// When a goroutine that was woken at `from`, and is seen on this thread at `to`, ran again: after the thread last
+/// waited for work, which no goroutine does.
+fn resumed(timeline: &Timeline, thread: TaskId, from: Ns, to: Ns) -> Ns {
+    let thread = timeline.task(thread);
+    let idle = |run: Run| match run {
+        Run::Blocked(block) => {
+            let waits_for = timeline.blocks[block as usize].waits_for;
+            matches!(waits_for, WaitsFor::Futex | WaitsFor::Sleep | WaitsFor::Poll)
+        }
+        _ => false,
+    };
+    let first = thread.spans.partition_point(|span| span.start <= from).saturating_sub(1);
+    let until = thread.spans.partition_point(|span| span.start <= to);
+    let last = (first..until).rev().find(|index| idle(thread.spans[*index].run));
+    last.map_or(from, |index| thread.on_cpu_from(thread.span_end(index)).min(to))
+}
+
 /// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose arguments are the
 /// semaphore and the goroutine that waits or releases.
 pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
@@ -98,12 +118,17 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
         let Some(task) = task else { continue };
         let process = processes.of(task);
         queues.is_at_work(process, goroutine);
+        if let Some(wait) = queues.ended.remove(&(process, goroutine)) {
+            let wait: &mut LockWait = &mut found[wait];
+            wait.resumed = resumed(timeline, task, wait.end, event.at);
+        }
         if probe.index() == wait && !trace.symbols.functions(stack).any(is_no_lock) {
             let parked = Parked { goroutine, at: event.at, thread: task, site: stack };
             queues.wait((process, address), parked);
         } else if probe.index() == release
             && let Some(parked) = queues.release((process, address), goroutine)
         {
+            queues.ended.insert((process, parked.goroutine), found.len());
             found.push(LockWait {
                 process,
                 word: address,
@@ -111,6 +136,7 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
                 holder: task,
                 start: parked.at,
                 end: event.at,
+                resumed: event.at,
                 waiter_site: parked.site,
                 holder_site: stack,
                 goroutine: parked.goroutine,
