@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_program_per_item_is_found_in_its_parent() {
         expect![[r#"
-            wait-child 81 % (78..81) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
+            wait-child 80 % (78..81) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
         "#]].assert_eq(&found(&parent("manifest", 20)));
     }
 
@@ -381,7 +381,7 @@ mod tests {
     #[test]
     fn waits_for_the_cpu_of_children_are_found_and_for_that_of_others_are_refused() {
         expect![[r#"
-            wait-child 58 % (57..58) @ nowhere: jobs started 20 programs and waited for them: true ×20. Each took 750 ns on average.
+            wait-child 57 % (57..58) @ nowhere: jobs started 20 programs and waited for them: true ×20. Each took 750 ns on average.
         "#]].assert_eq(&found(&held(900)));
     }
 
