@@ -1,26 +1,39 @@
-//! The function that loads a file each time: what it makes of the contents need not be made again either.
+//! The functions that load a file each time: what they make of the contents need not be made again either.
 
 use crate::account::Entry;
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, heaviest, is_own};
+use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::same_files::{SeenOpenings, opened_paths};
 use deadweight_report::wording::time;
 use deadweight_trace::ids::NameId;
 use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
 
-/// The process's own time in the program's function that makes most of these calls. Nothing if no other function of the
-/// program calls it: it may do everything.
-pub(super) fn of_function(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Ns {
+/// A function makes these calls if it makes at least one in so many of them.
+const MAKES: u64 = 10;
+
+/// The process's own time in the program's functions that make these calls. Without those that no other function of the
+/// program calls: they may do everything.
+pub(super) fn of_functions(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Ns {
     let symbols = found.facts.symbols();
     let own = |site: CallSite| -> Vec<NameId> {
         let frames = site.frames(symbols).filter(|(at, frame)| is_own(symbols, at, frame));
         frames.map(|(_, frame)| frame.function).collect()
     };
-    let [function, _, ..] = own(heaviest(places))[..] else { return Ns::ZERO };
+    let mut calls: BTreeMap<NameId, u64> = BTreeMap::new();
+    let mut all = 0;
+    for (site, weight) in places {
+        all += weight.count;
+        if let [function, _, ..] = own(*site)[..] {
+            *calls.entry(function).or_default() += weight.count;
+        }
+    }
+    calls.retain(|_, calls| *calls * MAKES >= all);
     let there = |entry: &Entry| {
-        let samples = entry.samples.iter().filter(|(site, _)| own(**site).contains(&function));
+        let loads = |site: CallSite| own(site).iter().any(|function| calls.contains_key(function));
+        let samples = entry.samples.iter().filter(|(site, _)| loads(**site));
         let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
         entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
     };
