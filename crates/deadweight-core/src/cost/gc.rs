@@ -63,6 +63,7 @@ const LEAST: f64 = 0.5;
 /// CPython's collector walks over all that lives, and leaves the program cold caches. Without it, the rest became faster
 /// too, in five programs by 6 to 56 % of the collector's time, and by 13 to 42 % of their own: likely and most, of each.
 const COLD: [(f64, f64); 2] = [(0.3, 0.2), (0.6, 0.45)];
+const COLDER: &str = "the saving may exceed this time: in test programs the rest became faster without the collector, too";
 
 /// Bytes that the allocator hands out per nanosecond, at the least: 16 bytes in about 30 ns, as
 /// measured with Go 1.26. With larger pieces it is more.
@@ -128,23 +129,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     }
     let (low, high) = on_path.as_ref().map_or((ns, ns), |share| share.interval(ns));
     let language = facts.processes.get(process).language.as_str();
-    let rest = net - ns.min(net);
-    let cold = COLD.map(|(of_collector, of_rest)| match language {
-        "Python" => ns.part(of_collector).min(rest.part(of_rest)),
-        _ => Ns::ZERO,
-    });
+    let cold = cold(language, ns, net);
     let low = low.part(if moves_what_lives(language) { 0.0 } else { LEAST }) - fresh;
     let all = percent(everywhere.ns, found.cpu.net());
     // Collected on another CPU, the program's time with it is mostly waiting.
     let named_apart = if held > ns { Ns::ZERO } else { held };
     let mut evidence = evidence(net, (beside, &all), named_apart, instead);
     evidence.extend((by_text >= NAMED).then(|| of_conversions(by_text)));
-    if cold[0] > Ns::ZERO {
-        evidence.push(
-            "the saving may exceed this time: in test programs the rest became faster without the collector, too"
-                .into(),
-        );
-    }
+    evidence.extend((cold[0] > Ns::ZERO).then(|| COLDER.to_owned()));
     if with_it.share_of(net) >= 0.01 {
         evidence.push(format!(
             "{} more in the allocations that cause it: the saving includes both; the collector \
@@ -166,6 +158,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         sites: sampled_sites(facts.symbols(), &lines(found, process)),
         evidence,
         remedy: remedy(language).into(),
+    })
+}
+
+/// What the rest of a program likely and at most saves without a collector that took `ns` of `net`.
+fn cold(language: &str, ns: Ns, net: Ns) -> [Ns; 2] {
+    COLD.map(|(of_collector, of_rest)| match language {
+        "Python" => ns.part(of_collector).min((net - ns).part(of_rest)),
+        _ => Ns::ZERO,
     })
 }
 

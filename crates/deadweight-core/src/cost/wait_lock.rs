@@ -46,6 +46,7 @@ use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
 use holder_runnable::HolderRunnable;
 use std::collections::{BTreeMap, BTreeSet};
+pub(super) use storm::threads_fight;
 
 pub(super) const CLASS: Class = Class {
     id: "wait-lock",
@@ -84,11 +85,6 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         new
     });
     drafts
-}
-
-/// Whether threads fight for a lock: recording slows each between its calls, so that they fight less.
-pub(super) fn threads_fight(found: &Inspection<'_, '_>) -> bool {
-    !storm::drafts(found).is_empty()
 }
 
 /// Whether tasks waited for the lock at several times: what is made once is waited for once, by all that need it, and

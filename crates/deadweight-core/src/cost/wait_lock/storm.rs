@@ -27,6 +27,11 @@ pub(super) fn drafts(found: &Inspection<'_, '_>) -> Vec<Draft> {
     processes_in(calls).into_iter().filter_map(|process| draft(found, process)).collect()
 }
 
+/// Whether threads fight for a lock: recording slows each between its calls, so that they fight less.
+pub(in crate::cost) fn threads_fight(found: &Inspection<'_, '_>) -> bool {
+    !drafts(found).is_empty()
+}
+
 /// The group of futex calls that many threads' calls of a lock make.
 fn group<'f>(found: &Inspection<'f, '_>, detail: &Detail) -> Option<&'f CallGroup> {
     let Detail::Calls(group) = detail else { return None };
