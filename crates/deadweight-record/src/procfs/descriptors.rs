@@ -1,5 +1,7 @@
 //! The open descriptors of processes, and what they refer to.
 
+use crate::clock::{self, now};
+use deadweight_trace::units::Ns;
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
@@ -139,9 +141,16 @@ pub(crate) fn inherited_descriptors(process: u32) -> Vec<(i32, String)> {
 #[derive(Default)]
 pub(crate) struct Descriptors {
     known: HashMap<(u32, i32), String>,
-    /// The processes that were read before.
+    /// The processes whose sockets were looked up.
     met: HashSet<u32>,
+    /// CPU time that the tables of sockets took: they hold those of all programs.
+    pub(crate) in_tables: Ns,
+    /// When they may be read again.
+    tables_again: u64,
 }
+
+/// Reading the tables of sockets may take one in so many parts of the time.
+const TABLES: u64 = 20;
 
 impl Descriptors {
     /// Everything that changed since the last call: process, descriptor, what it refers to.
@@ -150,19 +159,30 @@ impl Descriptors {
         let mut seen = HashMap::new();
         for process in processes {
             let from = new.len();
+            let is_new = !self.met.contains(process);
             for (fd, what) in named(*process) {
-                if self.known.get(&(*process, fd)) != Some(&what) {
+                if is_new || self.known.get(&(*process, fd)) != Some(&what) {
                     new.push((*process, fd, what.clone()));
                 }
                 seen.insert((*process, fd), what);
             }
             // The calls that make a socket later show its type and its peer.
-            if self.met.insert(*process) {
-                add_types(*process, new[from..].iter_mut().map(|(_, _, what)| what));
+            if !self.met.contains(process) && now() >= self.tables_again {
+                self.met.insert(*process);
+                self.look_up(&mut new[from..]);
             }
         }
         self.known = seen;
         new
+    }
+
+    fn look_up(&mut self, of_process: &mut [(u32, i32, String)]) {
+        let Some((process, ..)) = of_process.first() else { return };
+        let before = clock::read(libc::CLOCK_THREAD_CPUTIME_ID);
+        add_types(*process, of_process.iter_mut().map(|(.., what)| what));
+        let took = clock::read(libc::CLOCK_THREAD_CPUTIME_ID) - before;
+        self.in_tables += took;
+        self.tables_again = now() + TABLES * took.0;
     }
 }
 
