@@ -9,7 +9,8 @@
 //! its time-out. Both ends of the wait are exact.
 //!
 //! # What it is mistaken for
-//! Waiting for an event with a long time-out: the event ends that wait, not the clock. While one
+//! A loop that looks for what others do, such as `tail -f`: a look that finds nothing shows that the sleep before it was
+//! needed. Waiting for an event with a long time-out: the event ends that wait, not the clock. While one
 //! thread sleeps, another may do the work that the first one waits for. Then removing the sleep
 //! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
@@ -27,6 +28,7 @@
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`.
 
+mod looks;
 mod pace;
 mod pauses;
 mod under_lock;
@@ -42,9 +44,10 @@ use crate::timeline::transfer::Transfer;
 use crate::timeline::{Block, Call, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
-use deadweight_report::wording::{things, time};
+use deadweight_report::wording::{count, things, time};
 use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
+use looks::Looks;
 use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
@@ -196,9 +199,15 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
     let polls = lengths.len() >= LOOP && !under_lock;
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
+    let looks = looks::between(facts, process, &sleeps).filter(|_| polls);
+    let all: Ns = lengths.iter().copied().sum();
+    let late = looks.map(|looks| sum.ns.part(looks.late.share_of(all)));
+    if late.is_some_and(|late| late.share_of(found.wall.net()) < FEW) {
+        return None;
+    }
     // A sleep with only its end on the critical path counts too.
-    let count = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
-    let times = things(count, "time");
+    let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
+    let times = things(times, "time");
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -221,14 +230,29 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             format!("{name} slept {times} in all.")
         },
         amount: sum.ns,
-        saving: sum.alone - stays,
-        range: (sum.alone - stays, sum.ns),
+        // What is found may have come at any time of the sleep before.
+        saving: late.map_or(sum.alone - stays, |late| late.part(0.5)),
+        range: late.map_or((sum.alone - stays, sum.ns), |late| (Ns::ZERO, late)),
         // What is slept for may be the work: then only the lock is the cost.
-        how: if under_lock { How::Candidate } else { How::Exact },
+        how: match late {
+            _ if under_lock => How::Candidate,
+            Some(_) => How::Estimate,
+            None => How::Exact,
+        },
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: vec![sum.meanwhile()],
+        evidence: [sum.meanwhile()].into_iter().chain(looks.map(said)).collect(),
         remedy: remedy(&facts.processes.get(process).language, polls),
     })
+}
+
+/// What the looks between sleeps saw, as evidence.
+fn said(looks: Looks) -> String {
+    format!(
+        "{} found something, {} nothing yet: only the sleeps before the former count, which ended up to their length \
+         after the event",
+        things(looks.found, "check"),
+        count(looks.vain)
+    )
 }
 
 fn remedy(language: &str, polls: bool) -> String {
