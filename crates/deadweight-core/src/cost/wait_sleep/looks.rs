@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_somebody_else_writes_in_its_own_time_is_refused() {
+    fn what_another_program_writes_in_its_own_time_is_refused() {
         let third = |turn| if turn % 3 == 2 { 40 } else { 0 };
         assert_eq!(found(&follower(third, "")), "");
         assert_eq!(found(&follower(third, "write 1 40")), "");
