@@ -30,6 +30,7 @@
 mod advice;
 mod kinds;
 mod loading;
+mod not_open;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
@@ -65,6 +66,9 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if group.starting || runtimes || is_collectors(facts, group) {
         return false;
     }
+    if not_open::is_of_numbers(group) {
+        return true;
+    }
     if asks_by_path(group) {
         return reopened(facts, group.process).is_some() || rechecks(facts, group.process);
     }
@@ -90,14 +94,19 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             let calls = found.wall.of_process(account, *process).map(|e| e.count).sum();
             !goes_with_starting(found.facts, *process, calls)
         })
-        .filter_map(|process| draft(found, account, process))
+        .flat_map(|process| [not_open::draft(found, process), draft(found, account, process)])
+        .flatten()
         .collect()
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let entries = || found.wall.of_process(account, process);
+    let of_process = || found.wall.of_process(account, process);
+    let entries = || of_process().filter(|entry| !not_open::is_at(facts, entry));
     let sum = Sum::of(entries());
+    if sum.ns == Ns::ZERO {
+        return None;
+    }
     let mut of_files = 0;
     for entry in entries() {
         if let Detail::Calls(group) = entry.detail {
@@ -123,15 +132,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         class: CLASS.id,
         moves: true,
         process,
-        title: if purpose == Some(Reopened::Writing) {
-            "the same files opened for each write".into()
-        } else if purpose == Some(Reopened::Live) {
-            "the same files of the kernel opened for each reading".into()
-        } else if files {
-            "the same files again and again".into()
-        } else {
-            format!("the same question again and again: {}", by_name.first().map_or("", |n| n.0))
-        },
+        title: advice::title(purpose, files, by_name.first().map_or("", |name| name.0)),
         text: format!(
             "{name} asked the kernel {}: {}.",
             things(sum.count, "time"),

@@ -9,14 +9,18 @@ use crate::facts::processes::ProcessId;
 use deadweight_trace::units::Ns;
 
 /// A child that has that many descriptors open closes them for a reason.
-const MANY: u64 = 256;
+pub(crate) const MANY: u64 = 256;
 /// So many of the calls must fail: the number is not open.
-const FAIL: f64 = 0.9;
+pub(crate) const FAIL: f64 = 0.9;
 /// The loop around a call and its way into the kernel and back, in ns: 2.4 million of them took 161 ns each, 71 of these
 /// in the kernel.
-const AROUND: u64 = 80;
+pub(crate) const AROUND: u64 = 80;
 /// At most this part of the other time before the program's own code.
 const MOST_OF_START: f64 = 0.9;
+
+/// What to do instead.
+pub(crate) const CLOSE_ALL: &str = "One close_range(3, ~0U, 0) does the same; or open files with O_CLOEXEC, so that nothing is to be closed; or read \
+     /proc/self/fd for the numbers that are open.";
 
 /// Calls of `close` between fork and exec.
 #[derive(Default)]

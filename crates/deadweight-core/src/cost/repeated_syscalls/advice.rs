@@ -1,4 +1,4 @@
-//! What to do instead of asking again. Not for which calls are questions.
+//! What is asked again, in a few words, and what to do instead. Not for which calls are questions.
 
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weight, Weights};
@@ -39,6 +39,16 @@ fn remedy(language: &str, files: bool) -> String {
     } else {
         "Ask once, outside the loop, and keep the answer. If it can change, ask once per batch."
             .into()
+    }
+}
+
+/// What is asked again: about files and what for, or by which call most.
+pub(super) fn title(purpose: Option<Reopened>, files: bool, most: &str) -> String {
+    match purpose {
+        Some(Reopened::Writing) => "the same files opened for each write".into(),
+        Some(Reopened::Live) => "the same files of the kernel opened for each reading".into(),
+        _ if files => "the same files again and again".into(),
+        _ => format!("the same question again and again: {most}"),
     }
 }
 

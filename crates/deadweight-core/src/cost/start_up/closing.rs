@@ -4,7 +4,7 @@ use super::{CLASS, Inspection};
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
-use crate::inspect::closed_before_exec::Closing;
+use crate::inspect::closed_before_exec::{CLOSE_ALL, Closing};
 use crate::inspect::syscall_entry_cost::at_least;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, time};
@@ -43,8 +43,6 @@ pub(super) fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Dra
             count(closing.calls),
             time(closing.ns)
         )],
-        remedy: "One close_range(3, ~0U, 0) does the same; or open files with O_CLOEXEC, so that nothing is to be \
-                 closed; or read /proc/self/fd for the numbers that are open."
-            .into(),
+        remedy: CLOSE_ALL.into(),
     })
 }
