@@ -28,6 +28,7 @@
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`.
 
+mod goroutines;
 mod looks;
 mod pace;
 mod pauses;
@@ -135,8 +136,9 @@ fn slept(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         _ => true,
     };
     let mut sum = Sum::of(found.wall.of_process(account, process).filter(counts));
-    let (others, own): (Weights, Weights) =
-        sum.places.iter().partition(|(site, _)| is_collector(facts, site));
+    let (others, own): (Weights, Weights) = sum.places.iter().partition(|(site, _)| {
+        is_collector(facts, site) || goroutines::is_timer(facts, process, **site)
+    });
     let count: u64 = others.values().map(|weight| weight.count).sum();
     let others = Ns(others.values().map(|weight| weight.amount).sum());
     sum.alone = (sum.alone - others).min(sum.ns - others);
@@ -163,6 +165,9 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     let mut sleeps: Vec<(Ns, Ns)> = blocks
         .filter(|block| is_sleep(block) && may(block.purpose()))
         .filter(|block| !is_scheduler(facts, block))
+        .filter(|block| {
+            !goroutines::is_timer(facts, process, CallSite::Stack(facts.site_of(block)))
+        })
         .map(|block| (block.start, block.end))
         .collect();
     sleeps.sort_unstable();
@@ -191,7 +196,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
     let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
-    if few || sum.ns == Ns::ZERO || pace::is_pace(&sleeps) || pace::differ(&sleeps) || works() {
+    let due = || goroutines::last_until(facts, process);
+    if few
+        || due()
+        || sum.ns == Ns::ZERO
+        || pace::is_pace(&sleeps)
+        || pace::differ(&sleeps)
+        || works()
+    {
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();

@@ -185,7 +185,9 @@ mod tests {
         expect![[r#"
             wait-sleep: it (it waits in calls whose results it needs)
         "#]]
-        .assert_eq(&left_out(&polls.replace("task 1 app\n0 on", image)));
+        .assert_eq(&left_out(
+            &polls.replace("task 1 app\n0 on", image).replace("look", "time.Sleep"),
+        ));
     }
 
     #[test]
