@@ -18,13 +18,15 @@ const SAMPLES: usize = 3;
 const CALLERS: &[&str] =
     &["runtime.doInit1", "runtime.doInit", "call_init", "_dl_init", "__libc_csu_init"];
 const OF_A_FILE: &[&str] = &["_GLOBAL__sub_I_", "__static_initialization_and_destruction_0"];
+/// The program, after its initialisers.
+const MAIN: &str = "main";
 
 /// When a process ran its initialisers.
 #[derive(Clone, Debug)]
 pub(crate) struct Initialisers {
     /// From their first sample ...
     pub(crate) from: Ns,
-    /// ... until main; until their last sample where main was not seen.
+    /// ... until main; until their last sample where that comes later, or main was not seen.
     pub(crate) to: Ns,
     /// Their samples.
     pub(crate) places: Weights,
@@ -37,13 +39,9 @@ impl Initialisers {
         let began = tasks().flat_map(|t| t.execs.iter().map(|(at, _)| *at)).max();
         let began = began.unwrap_or(Ns::ZERO);
         let main = tasks().flat_map(|t| t.mains.iter().copied()).filter(|at| *at >= began).min();
-        let until = main.unwrap_or(Ns::MAX);
         let mut known = BTreeMap::new();
         let mut hits: Vec<&Sample> = tasks()
-            .flat_map(|t| {
-                let from = t.samples.partition_point(|sample| sample.at < began);
-                t.samples[from..].iter().take_while(|sample| sample.at < until)
-            })
+            .flat_map(|t| &t.samples[t.samples.partition_point(|sample| sample.at < began)..])
             .filter(|sample| {
                 let is = || is_initialiser(symbols, sample.stack);
                 *known.entry(sample.stack).or_insert_with(is)
@@ -51,6 +49,8 @@ impl Initialisers {
             .collect();
         hits.sort_by_key(|sample| sample.at);
         let (first, last) = (hits.first()?, hits.last()?);
+        // The C library's common entry is no end: it calls the initialisers of the program, too.
+        let to = main.filter(|main| *main > last.at).unwrap_or(last.at);
         if hits.len() < SAMPLES {
             return None;
         }
@@ -58,22 +58,21 @@ impl Initialisers {
         for sample in &hits {
             places.entry(CallSite::Stack(sample.stack)).or_default().amount += 1;
         }
-        Some(Self { from: first.at, to: main.unwrap_or(last.at), places })
+        Some(Self { from: first.at, to, places })
     }
 }
 
-/// Whether the program's own code runs in this stack, called as an initialiser.
+/// Whether the program's own code runs in this stack, called as an initialiser, and not by `main`: those of a library
+/// that it loads are no part of the start.
 fn is_initialiser(symbols: &Symbols, stack: StackId) -> bool {
-    let mut own = false;
+    let (mut own, mut called) = (false, false);
     for (location, frame) in CallSite::Stack(stack).frames(symbols) {
         let name = symbols.name(frame.function);
-        if OF_A_FILE.iter().any(|of| name.starts_with(of)) {
-            return true;
+        if name == MAIN {
+            return false;
         }
-        if CALLERS.contains(&name) {
-            return own;
-        }
+        called |= OF_A_FILE.iter().any(|of| name.starts_with(of)) || own && CALLERS.contains(&name);
         own |= is_own(symbols, location, frame);
     }
-    false
+    called
 }
