@@ -142,7 +142,7 @@ fn saved(finding: &Finding, whole: Whole) -> String {
         How::Measured => "measured",
     };
     let verb = if finding.how == How::Candidate { "may save" } else { "saves" };
-    // Shares are of the number that is printed.
+    // Of an upper bound, a saving is at least this share; the time may be shorter than the bound.
     let of_shown = whole.ns as f64 / whole.most.unwrap_or(whole.ns).max(1) as f64;
     if finding.high <= 0.0 && finding.saving_ns == 0 {
         let share = percent(of_shown * finding.amount_ns as f64 / whole.ns.max(1) as f64);
@@ -150,12 +150,15 @@ fn saved(finding: &Finding, whole: Whole) -> String {
     }
     if is_range {
         let (low, high) = (whole.part(finding.low), whole.part(finding.high));
-        let (least, most) = (finding.low * of_shown * 100.0, percent(finding.high * of_shown));
+        let (least, most) = (finding.low * of_shown * 100.0, percent(finding.high));
         return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
     }
-    let (saved, share) =
-        (beside(finding.saving_ns, whole.scale), percent(finding.saving_share * of_shown));
-    format!("{verb} {saved} {unit} of {of} ({share}), {how}")
+    let (saved, share) = (beside(finding.saving_ns, whole.scale), finding.saving_share);
+    let (least, share) = (format!("{:.0}", share * of_shown * 100.0), percent(share));
+    match format!("{least} %") == share || whole.most.is_none() {
+        true => format!("{verb} {saved} {unit} of {of} ({share}), {how}"),
+        false => format!("{verb} {saved} {unit} of {of} ({least} to {share}), {how}"),
+    }
 }
 
 /// A site and the calls that lead to it.
