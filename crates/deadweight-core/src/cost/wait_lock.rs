@@ -29,7 +29,9 @@
 mod advice;
 mod calls;
 mod holder_runnable;
+mod on_path;
 mod storm;
+mod work_under;
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
@@ -38,8 +40,8 @@ use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
+use crate::timeline::WokenBy;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
-use crate::timeline::{Run, WokenBy};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::{StackId, TaskId};
@@ -140,10 +142,10 @@ fn serialised(
         changes.push((start, Change::Aside(1)));
         changes.push((end, Change::Aside(-1)));
     }
-    for piece in &facts.path.pieces {
-        if facts.processes.of(piece.task) == process && piece.end > first && piece.start < last {
-            changes.push((piece.start, Change::OnPath(1)));
-            changes.push((piece.end, Change::OnPath(-1)));
+    for (start, end) in on_path::of(facts, process, waits) {
+        if end > first && start < last {
+            changes.push((start, Change::OnPath(1)));
+            changes.push((end, Change::OnPath(-1)));
         }
     }
     changes.sort_unstable();
@@ -218,8 +220,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
     let total: Ns = waits.iter().map(|w| aside.worked(w)).sum();
     let symbols = facts.symbols();
     let mut places = sites(symbols, &holders, count);
-    let under = sites(symbols, &work_under(facts, waits), 0);
-    let work = under.first().map_or(String::new(), |s| format!(", mostly in {}", s.function));
+    let meanwhile = work_under::said(facts, waits, amount);
     for place in sites(symbols, &waiters, count) {
         let same =
             |p: &Site| (&p.function, p.line, &p.file) == (&place.function, place.line, &place.file);
@@ -248,7 +249,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, waits: &[LockWait]) -> 
         }
         .into(),
         text: format!(
-            "Tasks of {name} waited {} for one lock, while its holder worked{work}.",
+            "Tasks of {name} waited {} for one lock, while its holder {meanwhile}.",
             things(count, "time"),
         ),
         amount,
@@ -277,23 +278,6 @@ fn evidence(facts: &Facts<'_>, waits: &[LockWait], amount: Ns, total: Ns) -> Vec
         ));
     }
     evidence
-}
-
-/// What the holders ran while other tasks waited, by samples.
-fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
-    let mut weights = Weights::new();
-    for wait in waits {
-        let task = &facts.timeline.tasks[wait.holder.index()];
-        let from = task.samples.partition_point(|s| s.at < wait.start);
-        let during = task.samples[from..].iter().take_while(|s| s.at < wait.end);
-        for sample in during.filter(|s| s.stack != StackId(0)) {
-            let on_cpu = task.span_at(sample.at).map(|i| task.spans[i].run);
-            if matches!(on_cpu, Some(Run::OnCpu(_))) {
-                weights.entry(CallSite::Stack(sample.stack)).or_default().amount += 1;
-            }
-        }
-    }
-    weights
 }
 
 #[cfg(test)]
