@@ -41,6 +41,7 @@
 //! In `tests/programs`: `sent_in_parts.c`, `connects_again.c`.
 
 mod delayed_ack;
+mod handshakes;
 mod reconnects;
 mod sender;
 mod sockets;

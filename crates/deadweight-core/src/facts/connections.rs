@@ -82,6 +82,9 @@ impl AllConnections {
                 open.transfers(call, arch);
             }
         }
+        for ((process, _), open) in std::mem::take(&mut walk.open) {
+            walk.counts(process, &open);
+        }
         Self(walk.all)
     }
 
@@ -119,10 +122,15 @@ impl Walk {
         if open.used || open.again {
             *self.closed.entry((at.0, open.peer)).or_default() += 1;
         }
+        self.counts(at.0, &open);
+    }
+
+    /// Counts a connection that is closed, or still open at the end.
+    fn counts(&mut self, process: ProcessId, open: &Open) {
         if !open.used {
             return;
         }
-        let connections = self.of(at.0);
+        let connections = self.of(process);
         connections.made += 1;
         connections.again += u64::from(open.again);
         connections.ended_by_peer += u64::from(open.ended);

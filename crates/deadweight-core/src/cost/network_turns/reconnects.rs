@@ -1,7 +1,7 @@
 //! A connection for each request: connections to the same peer made again and again, though one that was closed could
 //! have been kept.
 
-use super::CLASS;
+use super::{CLASS, handshakes};
 use crate::account::{AccountId, Detail, Entry, IDLE, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
@@ -26,6 +26,8 @@ const MANY: u64 = 20;
 /// starts three goroutines for each connection, 37 and 22 %, and 65 and 72 % saved.
 const BESIDES: f64 = 1.75;
 const BESIDES_IN_GO: f64 = 3.0;
+/// This part of the handshakes is saved at least: a session that is resumed needs less.
+const HANDSHAKES: f64 = 0.7;
 /// If the other end closed more than this part of them first, it must change, too.
 const MOST: f64 = 0.5;
 
@@ -129,9 +131,16 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         "Go" => BESIDES_IN_GO,
         _ => BESIDES,
     };
-    let high = known.part(besides).min(found.wall.net());
+    // The same of the handshakes, which both ends compute.
+    let shakes = |id| id == process || takes_them(facts, id);
+    let handshakes = handshakes::cpu_time(found, shakes).part(part);
+    let handshakes = (found.wall.net() - waits).part(handshakes.share_of(found.cpu.net()));
+    let low = low + handshakes.part(HANDSHAKES);
+    let turns = if handshakes > Ns::ZERO { input(found, process) } else { Ns::ZERO };
+    let high = (known.part(besides) + handshakes).min(found.wall.net());
     let both = !other.is_empty() && facts.path.subject.service.is_none();
     let most = if both { high.max(needless(found).part(part)) } else { high };
+    let most = (most + turns).min(found.wall.net());
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
     Some(Draft {
         class: CLASS.id,
@@ -149,18 +158,26 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         range: (low, most),
         how: How::Estimate,
         sites: sites(facts.symbols(), &places(found, process, entries()), connections.made),
-        evidence: evidence(by_peer.then_some(connections.ended_by_peer), around),
+        evidence: evidence(by_peer.then_some(connections.ended_by_peer), around, handshakes),
         remedy: remedy(&facts.processes.get(process).language, by_peer),
     })
 }
 
-fn evidence(ended_by_peer: Option<u64>, around: Ns) -> Vec<String> {
+/// Waits of a process for input: of each new connection, some are turns of the handshake.
+fn input(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    found.wall.of_process(AccountId::of_class("wait-input"), process).map(|e| e.ns).sum()
+}
+
+fn evidence(ended_by_peer: Option<u64>, around: Ns, handshakes: Ns) -> Vec<String> {
     let by_peer =
         ended_by_peer.map(|ended| format!("the peer closed {} of them first", count(ended)));
     let around = (around > Ns::ZERO).then(|| {
         format!("{} of CPU time more in functions that only make or end connections", time(around))
     });
-    by_peer.into_iter().chain(around).collect()
+    let handshakes = (handshakes > Ns::ZERO).then(|| {
+        format!("{} in handshakes of TLS, which each new connection needs", time(handshakes))
+    });
+    by_peer.into_iter().chain(around).chain(handshakes).collect()
 }
 
 /// Time of a command with both ends, without the program's own code and the transfers: at most so much goes with the
@@ -343,6 +360,25 @@ mod tests {
             "{said}"
         );
         assert!(said.contains("socket ×100, connect ×100, close ×100"), "{said}");
+    }
+
+    #[test]
+    fn handshakes_of_tls_go_with_the_connections() {
+        let sampled = |function: &str| {
+            let sample =
+                |at: u64| format!("{at} sample {function} <- ask (a.c:9) <- main (a.c:20)\n");
+            let each = repeat(100, 12_900, 10_000, sample);
+            let text = client(&connect(SERVICE), "close 3");
+            let mut lines: Vec<&str> = text.lines().chain(each.lines()).collect();
+            lines[3..].sort_by_key(|line| {
+                line.trim().split(' ').next().unwrap().parse::<u64>().unwrap_or(0)
+            });
+            found(&format!("sample-period 10000\n{}", lines.join("\n")))
+        };
+        let said = sampled("bn_mul <- SSL_do_handshake");
+        assert!(said.starts_with("network-turns 75 % (65..85) @ ask:9"), "{said}");
+        let said = sampled("bn_mul <- SSL_read");
+        assert!(said.starts_with("network-turns 21 % (21..22) @ ask:9"), "{said}");
     }
 
     #[test]
