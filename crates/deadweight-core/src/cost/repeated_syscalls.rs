@@ -58,6 +58,10 @@ pub(super) const CLASS: Class = Class {
 /// Calls that open a file, and those on its descriptor.
 const OF_OPENING: &[&str] = &["open", "openat", "openat2", "close", "fstat"];
 
+/// What a function makes of the contents takes no more than so many times as long as loading them; else it does
+/// something besides.
+const MAKES: u64 = 3;
+
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Call(id, _) = slice.what else { return false };
     let group = facts.call_groups.get(id);
@@ -126,7 +130,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let loads = if files { loading::of_functions(found, process, &sum.places) } else { Ns::ZERO };
-    let most = saving.max(sum.ns + loads.min(sum.ns));
+    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES))));
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,

@@ -21,11 +21,11 @@ use std::collections::BTreeSet;
 
 /// Fewer connections are no repetition.
 const MANY: u64 = 20;
-/// What a connection costs besides, at most: waits until the other end takes it, threads and goroutines for it, their
-/// stacks, buffers. Of a client and a service in C 54 % was in these calls and 76 % saved; of two in Go, whose library
-/// starts three goroutines for each connection, 37 and 22 %, and 65 and 72 % saved.
-const BESIDES: f64 = 1.75;
-const BESIDES_IN_GO: f64 = 3.0;
+/// What a connection costs with all besides, at most, in percent of these calls: waits until the other end takes it,
+/// threads and goroutines for it, their stacks, buffers. Of a client and a service in C 54 % was in these calls and 76 %
+/// saved; of two in Go, whose library starts three goroutines for each connection, 37 and 22 %, and 65 and 72 % saved.
+const BESIDES: u64 = 175;
+const BESIDES_IN_GO: u64 = 300;
 /// This part of the handshakes is saved at least: a session that is resumed needs less.
 const HANDSHAKES: f64 = 0.7;
 /// If the other end closed more than this part of them first, it must change, too.
@@ -125,9 +125,10 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
     let waits = found.wall.entries.iter().filter(|e| matches!(e.detail, Detail::Waits(..)));
     let waits: Ns = waits.filter(|e| e.account != IDLE && e.account != account).map(|e| e.ns).sum();
     let known = sum.ns.max((found.wall.net() - waits).part(of_cpu)).part(part);
+    let both = !other.is_empty() && facts.path.subject.service.is_none();
     let besides = match &*facts.processes.get(process).language {
         // The other ends are elsewhere, and functions that make connections are known.
-        _ if facts.path.subject.service.is_some() => 1.0,
+        _ if !both => 100,
         "Go" => BESIDES_IN_GO,
         _ => BESIDES,
     };
@@ -137,8 +138,7 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
     let handshakes = (found.wall.net() - waits).part(handshakes.share_of(found.cpu.net()));
     let low = low + handshakes.part(HANDSHAKES);
     let turns = if handshakes > Ns::ZERO { input(found, process) } else { Ns::ZERO };
-    let high = (known.part(besides) + handshakes).min(found.wall.net());
-    let both = !other.is_empty() && facts.path.subject.service.is_none();
+    let high = (known.scaled(besides, 100) + handshakes).min(found.wall.net());
     let most = if both { high.max(needless(found).part(part)) } else { high };
     let most = (most + turns).min(found.wall.net());
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
