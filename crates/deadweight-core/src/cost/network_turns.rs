@@ -21,9 +21,9 @@
 //! process to the same address had been closed, and no other took its place since. The time is that of the calls that
 //! make and end these connections, at both ends if the peer belongs to the command, and of waits in `connect`; it is exact.
 //! The upper end has the CPU time of functions that only make or end connections besides, and what a library allocates
-//! and starts for each connection elsewhere, by the measure of three pairs of programs.
+//! and starts for each connection elsewhere, by the measure of three pairs of programs. Handshakes of TLS are known by
+//! their functions, and count with the connections.
 //! Without programs in the kernel the addresses are not known, and nothing is said.
-//!
 //!
 //! # What it is mistaken for
 //! A peer that needs time: its waits differ in length, come before the first part, or are as long after a

@@ -3,7 +3,7 @@
 //! # What it is
 //! The program asks the kernel the same question over and over. For each item it opens, stats,
 //! reads and closes the same few files, opens one anew for each line that it writes, or it asks for
-//! the clock, its process id or a setting in a loop.
+//! the clock, its process id or a setting in a loop. Or a new child closes all numbers that might be open.
 //!
 //! # How deadweight knows
 //! Calls are counted by name and call site. As root, a number for the path is recorded with each call
@@ -25,7 +25,7 @@
 //!
 //! # Seen in
 //! A mailer that opens its template and its settings for every message.
-//! In `tests/programs`: `recheck.cpp`.
+//! In `tests/programs`: `recheck.cpp`, `close_numbers.c`.
 
 mod advice;
 mod kinds;

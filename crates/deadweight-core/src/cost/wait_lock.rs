@@ -24,7 +24,7 @@
 //!
 //! # Seen in
 //! A cache that renders a missing tile while it holds its mutex.
-//! In `tests/programs`: `contended.c`.
+//! In `tests/programs`: `contended.c`, `ask_locked.c`, `shared_rand.c`.
 
 mod advice;
 mod calls;

@@ -26,7 +26,7 @@
 //!
 //! # Seen in
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
-//! In `tests/programs`: `poll_loop.c`.
+//! In `tests/programs`: `poll_loop.c`; `follow.c` and `pulse.go` have none.
 
 mod goroutines;
 mod looks;

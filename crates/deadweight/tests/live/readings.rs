@@ -78,6 +78,42 @@ fn a_goroutine_that_sleeps_is_reported_by_its_line_not_by_its_threads() {
 }
 
 #[test]
+fn a_ticker_of_go_is_a_pace() {
+    Truth::of("@pulse").rows(&["wait-sleep"], 0.8..=1.0).never(&["wait-sleep"]).check();
+}
+
+#[test]
+fn a_poll_for_what_another_process_writes_in_its_own_time_costs_nothing() {
+    Truth::of("@follow").rows(&["wait-sleep"], 0.8..=1.0).never(&["wait-sleep"]).check();
+}
+
+#[test]
+fn a_lock_held_while_a_service_of_the_command_answers_is_found() {
+    Truth::of("@ask_locked")
+        .first_finding(&["wait-lock"])
+        .found_at("wait-lock", "look_up", "ask_locked.c", "the lock to name")
+        .saves("wait-lock", 0.2..=1.0)
+        .check();
+}
+
+#[test]
+fn threads_that_fight_for_a_lock_may_take_longer_unrecorded() {
+    Truth::of("@shared_rand")
+        .first_finding(&["wait-lock"])
+        .found_at("wait-lock", "coordinate", "shared_rand.c", "the lock to name")
+        .hazard("less-contended")
+        .check();
+}
+
+#[test]
+fn numbers_that_are_closed_and_were_not_open_are_found() {
+    Truth::of("@close_numbers")
+        .first_finding(&["repeated-syscalls"])
+        .found_at("repeated-syscalls", "close_all", "close_numbers.c", "the call to name")
+        .check();
+}
+
+#[test]
 fn polling_is_the_time_out() {
     Truth::of("@poll_loop 40 5")
         .rows(&["wait-sleep"], 0.75..=0.99)
