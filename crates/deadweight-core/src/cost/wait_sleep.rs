@@ -275,7 +275,7 @@ fn remedy(language: &str, polls: bool) -> String {
         "Go" => "receive from a channel, or sync.Cond.Wait",
         "Zig" => "std.Thread.Condition.wait",
         "Crystal" => "Channel#receive",
-        "Python" => "threading.Event.wait, or Popen.wait",
+        "Python" => "threading.Event.wait, a blocking read, or Popen.wait for a child's end",
         "JavaScript" => "a callback or promise of the event",
         "Java" => "BlockingQueue.take, or Object.wait",
         "Ruby" => "Queue#pop, or ConditionVariable#wait",

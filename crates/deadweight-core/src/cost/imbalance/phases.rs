@@ -25,6 +25,8 @@ const OUTERMOST: usize = 3;
 const AT_ONCE: f64 = 0.02;
 /// A team's thread has so many samples in the function, at least.
 const SAMPLES: usize = 3;
+/// ... and one in so many of those of the thread with most: who does less reads or writes for it, and divides nothing.
+const HANDS: usize = 20;
 /// Below this share of a phase, its end is the way to the barrier and the wake-up of the others.
 const TAIL: f64 = 0.15;
 /// Threads that spin are seen by samples only, which do not tell shorter tails from the way to a barrier.
@@ -138,7 +140,8 @@ impl Inside {
     /// A goroutine that moves from thread to thread is in one of them at a time.
     fn team(mut self) -> Option<BTreeSet<TaskId>> {
         let samples: usize = self.each.values().sum();
-        self.each.retain(|_, samples| *samples >= SAMPLES);
+        let most = self.each.values().copied().max().unwrap_or_default();
+        self.each.retain(|_, samples| *samples >= SAMPLES && *samples * HANDS >= most);
         let team = self.near
             && self.starts.len() == 1
             && super::MEMBERS.contains(&self.each.len())
@@ -394,6 +397,7 @@ pub(super) fn places(facts: &Facts<'_>, members: &[TaskId], function: NameId) ->
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::cost::tests::found;
     use std::fmt::Write;
 
@@ -435,6 +439,17 @@ mod tests {
     }
 
     const BARRIER: &str = "pthread_barrier_wait @libc.so.6 <- sweep (t.c:20) <- main (t.c:90)";
+
+    #[test]
+    fn a_thread_that_writes_for_the_one_that_works_divides_nothing() {
+        let team = |of_other: usize| {
+            let each = [(TaskId(0), 473), (TaskId(1), of_other)].into_iter().collect();
+            let starts = [NameId(1)].into_iter().collect();
+            Inside { each, latest: [None, None], at_once: 12, starts, near: true }.team()
+        };
+        assert_eq!(team(9), None);
+        assert_eq!(team(60).map(|members| members.len()), Some(2));
+    }
 
     #[test]
     fn a_team_with_the_main_thread_is_found_by_its_phases() {
