@@ -26,6 +26,7 @@
 //! In `tests/programs`: `uneven_halves.c`, `uneven_phases.c`.
 
 mod free_cpu;
+mod inside;
 mod phases;
 
 use super::{Claim, Class, Inspection};

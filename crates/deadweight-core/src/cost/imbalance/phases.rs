@@ -2,6 +2,7 @@
 //! threads worked in the same function at once, one of them still does, while the others wait for it and a CPU is free.
 
 use super::free_cpu::free;
+use super::inside::Inside;
 use super::{Divided, LARGE, by_samples, is_seen};
 use crate::cost::Inspection;
 use crate::facts::Facts;
@@ -21,12 +22,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The work that a team divides has its function so near to where its threads begin.
 const OUTERMOST: usize = 3;
-/// They are in it at once for this part of its samples, at least.
-const AT_ONCE: f64 = 0.02;
-/// A team's thread has so many samples in the function, at least.
-const SAMPLES: usize = 3;
-/// ... and one in so many of those of the thread with most: who does less only reads or writes for it.
-const HANDS: usize = 20;
 /// Below this share of a phase, its end is the way to the barrier and the wake-up of the others.
 const TAIL: f64 = 0.15;
 /// Threads that spin are seen by samples only, which do not tell shorter tails from the way to a barrier.
@@ -110,44 +105,6 @@ impl Names<'_> {
             Some(names) if names.contains(&function) => State::There,
             Some(_) => State::Elsewhere,
         }
-    }
-}
-
-/// What the samples show of one function.
-#[derive(Default)]
-struct Inside {
-    /// How many samples of which thread were in it.
-    each: BTreeMap<TaskId, usize>,
-    /// The threads of the latest sample and of the one before.
-    latest: [Option<TaskId>; 2],
-    /// Samples between two of another thread.
-    at_once: usize,
-    /// The outermost functions of the program in threads that were started for it.
-    starts: BTreeSet<NameId>,
-    /// It is not far from where such a thread begins.
-    near: bool,
-}
-
-impl Inside {
-    fn add(&mut self, id: TaskId) {
-        let [latest, before] = self.latest;
-        self.at_once += usize::from(before == Some(id) && latest != before);
-        self.latest = [Some(id), latest];
-        *self.each.entry(id).or_default() += 1;
-    }
-
-    /// The threads that are in it at the same times, if they all start alike: a sample of one is between two of another.
-    /// A goroutine that moves from thread to thread is in one of them at a time.
-    fn team(mut self) -> Option<BTreeSet<TaskId>> {
-        let samples: usize = self.each.values().sum();
-        let most = self.each.values().copied().max().unwrap_or_default();
-        self.each.retain(|_, samples| *samples >= SAMPLES && *samples * HANDS >= most);
-        let team = self.near
-            && self.starts.len() == 1
-            && super::MEMBERS.contains(&self.each.len())
-            && self.at_once >= SAMPLES
-            && self.at_once as f64 >= samples as f64 * AT_ONCE;
-        team.then(|| self.each.into_keys().collect())
     }
 }
 
@@ -397,7 +354,6 @@ pub(super) fn places(facts: &Facts<'_>, members: &[TaskId], function: NameId) ->
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::cost::tests::found;
     use std::fmt::Write;
 
@@ -439,21 +395,6 @@ mod tests {
     }
 
     const BARRIER: &str = "pthread_barrier_wait @libc.so.6 <- sweep (t.c:20) <- main (t.c:90)";
-
-    #[test]
-    fn a_thread_that_writes_for_the_one_that_works_divides_nothing() {
-        let team = |of_other: usize| {
-            let each = [(TaskId(0), 473), (TaskId(1), of_other)].into();
-            Inside {
-                each,
-                at_once: 12,
-                starts: [NameId(1)].into(),
-                near: true,
-                ..Inside::default()
-            }
-        };
-        assert!(team(9).team().is_none() && team(60).team().is_some());
-    }
 
     #[test]
     fn a_team_with_the_main_thread_is_found_by_its_phases() {

@@ -154,11 +154,12 @@ fn saved(finding: &Finding, whole: Whole) -> String {
         return format!("{verb} {low} to {high} {unit} of {of} ({least:.0} to {most}), {how}");
     }
     let (saved, share) = (beside(finding.saving_ns, whole.scale), finding.saving_share);
-    let (least, share) = (format!("{:.0}", share * of_shown * 100.0), percent(share));
-    match format!("{least} %") == share || whole.most.is_none() {
-        true => format!("{verb} {saved} {unit} of {of} ({share}), {how}"),
-        false => format!("{verb} {saved} {unit} of {of} ({least} to {share}), {how}"),
+    let [least, share] = [share * of_shown, share].map(percent);
+    if least == share {
+        return format!("{verb} {saved} {unit} of {of} ({share}), {how}");
     }
+    let least = least.trim_end_matches(" %");
+    format!("{verb} {saved} {unit} of {of} ({least} to {share}), {how}")
 }
 
 /// A site and the calls that lead to it.
