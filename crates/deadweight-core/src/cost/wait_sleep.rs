@@ -15,7 +15,7 @@
 //! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
-//! left, so that its wake-ups stay on a grid, and the rate is its purpose. A source that writes something after each pause
+//! left, so that its wake-ups stay on a grid or at a rate that programs keep, and the rate is its purpose. A source that writes something after each pause
 //! has work each time, and looks for none; sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding, unless it sleeps between a request
 //! and its answer.
@@ -210,6 +210,9 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let name = facts.name(process);
     let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
     let polls = lengths.len() >= LOOP && !under_lock;
+    if polls && !pace::are_of_round_length(&sleeps) {
+        return None;
+    }
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
     let looks = looks::between(facts, process, &sleeps).filter(|_| polls);
     let all: Ns = lengths.iter().copied().sum();

@@ -62,7 +62,7 @@ mod tests {
     fn waits(before: impl Fn(u64, u64) -> String) -> String {
         let mut turns = String::new();
         for turn in 0..20 {
-            let at = turn * 10 * MS + MS;
+            let at = turn * 10_370_000 + MS;
             let woken = at + 9 * MS;
             writeln!(
                 turns,
@@ -75,7 +75,7 @@ mod tests {
             )
             .unwrap();
         }
-        let end = 202 * MS;
+        let end = 209 * MS;
         format!(
             "image app path /bin/app language Go\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n\
              {turns}{end} exit\n{end} off dead"
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn sleeps_of_one_length_are_found() {
         let said = found(&waits(|_, at| sleep(at, 9 * MS)));
-        assert!(said.starts_with("wait-sleep 89 %") && said.contains("main.poll:7"), "{said}");
+        assert!(said.starts_with("wait-sleep 86 %") && said.contains("main.poll:7"), "{said}");
     }
 
     #[test]

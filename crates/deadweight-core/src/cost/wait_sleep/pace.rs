@@ -8,8 +8,21 @@ use deadweight_trace::units::Ns;
 
 /// Fewer sleeps show no grid.
 const FEW: usize = 12;
-/// The lengths of the sleeps differ so many times as much as the wake-ups from the grid.
-const STEADIER: f64 = 3.0;
+/// The lengths of the sleeps differ so many times as much as the wake-ups from the grid: of loops with a pace 2.5 times
+/// and more, of loops that poll 0.2 times.
+const STEADIER: f64 = 2.0;
+/// Rates of frames and samples.
+const RATES: [f64; 10] = [24.0, 30.0, 48.0, 60.0, 72.0, 75.0, 90.0, 120.0, 144.0, 240.0];
+/// How exactly a rate is kept, in ns; and a millisecond.
+const EXACT: f64 = 3_000.0;
+const MS: f64 = 1e6;
+/// Sleeps that ask for one length differ by this part of it, at most.
+const ALIKE: f64 = 0.1;
+/// The kernel adds this part of a sleep, or 50 µs; and wakes so many ns later, with that.
+const SLACK: f64 = 0.001;
+const LATE: f64 = 130_000.0;
+/// The wait begins so many ns after it was asked for, at most.
+const EARLY: f64 = 20_000.0;
 /// A sleep shorter than this part of the typical one is no turn of its own.
 const SHORT: f64 = 0.3;
 /// With so many sleeps the grid alone shows it ...
@@ -37,7 +50,30 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     let (from_grid, errors) = from_grid(&ends);
     let own_errors = deviation(&from_grid) <= deviation(&errors) * OWN_ERRORS;
     let on_grid = sleeps.len() >= MANY && own_errors && deviation(&errors) > 0.0;
-    on_grid || spread(lengths) > spread(from_grid) * STEADIER
+    on_grid || is_round(&ends) || spread(lengths) > spread(from_grid) * STEADIER
+}
+
+/// Whether the mean time of a turn is that of a rate that programs keep, to 3 µs: whole milliseconds, or so many in a
+/// second. Sleeps of equal length make a turn longer than they are, by all that is done in it.
+fn is_round(ends: &[f64]) -> bool {
+    let turns = ends.windows(2).count().max(1) as f64;
+    let mean = (ends[ends.len() - 1] - ends[0]) / turns;
+    let near = |period: f64| (mean - period).abs() <= EXACT;
+    let whole = (mean / MS).round() * MS;
+    mean >= 4.0 * MS && near(whole) || RATES.iter().any(|rate| near(1e9 / rate))
+}
+
+/// Whether sleeps, each with its start and its end, in order, are as long as a loop that polls asks for: whole
+/// milliseconds. The kernel adds 50 µs or a thousandth of the time, and the wake-up. Shorter sleeps, and those that
+/// differ, are not judged.
+pub(super) fn are_of_round_length(sleeps: &[(Ns, Ns)]) -> bool {
+    let mut lengths: Vec<f64> =
+        turns(sleeps).iter().map(|(start, end)| (*end - *start).0 as f64).collect();
+    lengths.sort_unstable_by(f64::total_cmp);
+    let Some(&typical) = lengths.get(lengths.len() / 2) else { return true };
+    let alike = lengths.len() >= FEW && spread(lengths) <= typical * ALIKE;
+    let more = typical % MS;
+    !alike || typical < 2.0 * MS || more <= typical * SLACK + LATE || more >= MS - EARLY
 }
 
 /// Whether sleeps, each with its start and its end, in order, are of different lengths by intention: until something is due.
@@ -128,6 +164,28 @@ mod tests {
             (Ns(start), Ns(now))
         };
         (0..count).map(sleep).collect()
+    }
+
+    /// 28 turns of `period` after work of nearly the same length, or sleeps of 15 ms after it; all to some 30 µs.
+    fn steady(period: Option<u64>) -> Vec<(Ns, Ns)> {
+        let mut now = 0;
+        let sleep = |i: u64| {
+            let start = now + 1_430_000 + random(i, 60_000);
+            let wanted = period.map_or(start + 15_000_000, |period| (i + 1) * period);
+            now = wanted + 55_000 + random(i + 1000, 8_000);
+            (Ns(start), Ns(now))
+        };
+        (0..28).map(sleep).collect()
+    }
+
+    #[test]
+    fn frames_with_steady_work_are_a_pace_and_sleeps_of_one_length_are_none() {
+        assert!(is_pace(&steady(Some(16_666_667))));
+        assert!(is_pace(&steady(Some(20_000_000))));
+        assert!(!is_pace(&steady(None)));
+        assert!(are_of_round_length(&steady(None)));
+        // A bucket of tokens, one each 20 ms and what the loop takes.
+        assert!(!are_of_round_length(&steady(Some(20_089_000))));
     }
 
     #[test]
