@@ -32,6 +32,7 @@
 //! A protocol session that erases each command from the front of a 64 KiB buffer.
 //! In `tests/programs`: `erase_front.cpp`, `realloc_line.c`.
 
+mod shifts;
 mod small_moves;
 
 use super::{AccountId, Claim, Class, Inspection};
@@ -75,6 +76,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
             && !sample.is_under_text()
             && !sample.under(SymbolRole::Sort)
             && !grows_stack(sample)
+            && !is_for_a_digest(sample)
             && (!sample.is_called_directly() || sample.allocates || shifts(sample))
 }
 
@@ -83,27 +85,17 @@ fn grows_stack(sample: &UserSample<'_>) -> bool {
     sample.symbols.functions(sample.stack).any(|name| name == "runtime.copystack")
 }
 
+/// Whether one of Go's packages for digests, ciphers and compression copies its input into blocks: that is its work.
+fn is_for_a_digest(sample: &UserSample<'_>) -> bool {
+    let packages = ["crypto/", "hash/", "compress/"];
+    let mut functions = sample.symbols.functions(sample.stack);
+    functions.any(|name| packages.iter().any(|package| name.starts_with(package)))
+}
+
 /// Whether the program's own line moves bytes within one buffer, to make room or to close a gap.
 fn shifts(sample: &UserSample<'_>) -> bool {
     let own = sample.own_frame();
-    own.is_some_and(|(_, frame)| is_shift(sample.symbols.source_line(frame)))
-}
-
-/// `memmove(q, q + 1, n)`, `q.copy_within(1.., 0)`, Go's `copy(q, q[1:])` and
-/// `append(q[:i], q[i+1:]...)`.
-fn is_shift(line: &str) -> bool {
-    let named = ["memmove", "copy_within", "copyForwards", "copyBackwards", "copy_backward"];
-    named.iter().any(|name| line.contains(name))
-        || [" copy(", "\tcopy(", "append("].iter().any(|call| within_itself(line, call))
-        || line.starts_with("copy(") && within_itself(line, "copy(")
-}
-
-/// Whether the first two arguments of `call` are parts of one slice.
-fn within_itself(line: &str, call: &str) -> bool {
-    let Some((_, arguments)) = line.split_once(call) else { return false };
-    let Some((to, from)) = arguments.split_once(',') else { return false };
-    let slice = |argument: &str| argument.trim().split(['[', ')']).next().map(str::to_owned);
-    slice(to) == slice(from) && from.contains('[')
+    own.is_some_and(|(_, frame)| shifts::is_shift(sample.symbols.source_line(frame)))
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -277,13 +269,32 @@ mod tests {
     }
 
     #[test]
-    fn a_goroutine_that_gets_a_larger_stack_is_refused() {
+    fn a_goroutine_that_gets_a_larger_stack_and_blocks_of_a_digest_are_refused() {
         let grows = "runtime.memmove <- runtime.copystack <- runtime.newstack <- main.walk (main.go:9) <- main.main (main.go:20)";
         let text = computing(
             "Go",
             &[(30, grows), (70, "main.walk (main.go:10) <- main.main (main.go:20)")],
         );
         assert_eq!(found(&text), "");
+        // What a digest copies into its blocks is its work; what is put together for it is not.
+        let copies = |by: &str| {
+            let copy = format!(
+                "runtime.memmove <- {by} <- main.sum (main.go:9) <- main.main (main.go:20)"
+            );
+            found(&computing(
+                "Go",
+                &[(30, &copy), (70, "main.sum (main.go:10) <- main.main (main.go:20)")],
+            ))
+        };
+        assert_eq!(
+            copies("crypto/internal/fips140/sha256.(*Digest).Write <- crypto/sha256.Sum256"),
+            ""
+        );
+        assert!(
+            copies("bytes.(*Buffer).Write").starts_with("buffer-copies"),
+            "{}",
+            copies("bytes.(*Buffer).Write")
+        );
     }
 
     #[test]
@@ -425,22 +436,6 @@ mod tests {
         expect![[r#"
             allocation 37 % (22..47) @ fill:3: app spent 29.9 µs of its 100 µs in the allocator (30 %).
         "#]].assert_eq(&found(&text));
-    }
-
-    #[test]
-    fn shifts_are_distinguished_from_copies_by_their_line() {
-        for line in [
-            "memmove(q, q + 1, (n - 1) * sizeof *q);",
-            "copy(q, q[1:])",
-            "v := q[0]; copy(q, q[1:])",
-            "w.queue = append(w.queue[:i], w.queue[i+1:]...)",
-            "buf.copy_within(n.., 0);",
-        ] {
-            assert!(super::is_shift(line), "{line}");
-        }
-        for line in ["copy(out, page[8:])", "memcpy(a, b, n);", "out = append(out, page[2:]...)"] {
-            assert!(!super::is_shift(line), "{line}");
-        }
     }
 
     #[test]
