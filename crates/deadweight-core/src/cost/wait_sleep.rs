@@ -198,11 +198,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
     let due = || goroutines::last_until(facts, process);
     if few
-        || due()
         || sum.ns == Ns::ZERO
         || pace::is_pace(&sleeps)
         || pace::differ(&sleeps)
         || works()
+        || due()
     {
         return None;
     }
@@ -214,7 +214,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         return None;
     }
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
-    let looks = looks::between(facts, process, &sleeps).filter(|_| polls);
+    let looks = polls.then(|| looks::between(facts, process, &sleeps)).flatten();
     let all: Ns = lengths.iter().copied().sum();
     let late = looks.map(|looks| sum.ns.part(looks.late.share_of(all)));
     if late.is_some_and(|late| late.share_of(found.wall.net()) < FEW) {
@@ -262,9 +262,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
 
 /// What the looks between sleeps saw, as evidence.
 fn said(looks: Looks) -> String {
+    let counted =
+        if looks.answers { "the sleeps before the former count" } else { "the last sleep counts" };
     format!(
-        "{} found something, {} nothing yet: only the sleeps before the former count, which ended up to their length \
-         after the event",
+        "{} found something, {} nothing yet: only {counted}, by at most their length",
         things(looks.found, "check"),
         count(looks.vain)
     )

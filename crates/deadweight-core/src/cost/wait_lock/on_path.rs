@@ -36,7 +36,9 @@ fn is_within_a_hold(waits: &[LockWait], from: Ns, to: Ns) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::cost::tests::found;
+    use deadweight_trace::ids::{StackId, TaskId};
     use std::fmt::Write;
 
     /// Two threads take turns with a lock; the holder waits for the answer of another process.
@@ -88,6 +90,26 @@ mod tests {
              task 2 app\n120 cpu1 on\n{two}50490 exit\n50600 off dead
              task 9 app\n130 cpu2 on\n140 fd 4 socket:[2]\n150 off blocked read 4 : sk_wait_data\n{server}60000 exit\n60010 off dead"
         )
+    }
+
+    #[test]
+    fn a_path_that_is_elsewhere_for_longer_than_one_hold_is_not_under_the_lock() {
+        let wait = |start: u64, end: u64| LockWait {
+            process: ProcessId(0),
+            word: 4096,
+            waiter: TaskId(1),
+            holder: TaskId(0),
+            start: Ns(start),
+            end: Ns(end),
+            resumed: Ns(end),
+            waiter_site: StackId(0),
+            holder_site: StackId(0),
+            goroutine: 0,
+        };
+        let waits = [wait(100, 200), wait(210, 300), wait(310, 400)];
+        assert!(is_within_a_hold(&waits, Ns(220), Ns(290)));
+        assert!(!is_within_a_hold(&waits, Ns(190), Ns(290)), "two holds");
+        assert!(!is_within_a_hold(&waits, Ns(410), Ns(450)), "no task waits");
     }
 
     #[test]

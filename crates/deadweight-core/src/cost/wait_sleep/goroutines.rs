@@ -34,15 +34,13 @@ pub(super) fn last_until(facts: &Facts<'_>, process: ProcessId) -> bool {
     let Some(sleep) = Some(process).filter(|id| is_go(facts, *id)).and_then(|_| probe()) else {
         return false;
     };
-    let is_own = |tid| {
-        let tasks = &facts.processes.get(process).tasks;
-        tasks.iter().any(|task| facts.timeline.task(*task).tid == tid)
-    };
+    let tasks = facts.processes.get(process).tasks.iter();
+    let own: BTreeSet<_> = tasks.map(|task| facts.timeline.task(*task).tid).collect();
     let (mut all, mut different) = (0, BTreeSet::new());
     for event in facts.trace.events() {
         if let Kind::Probe { probe, args: [length, _], .. } = event.kind
             && probe == sleep
-            && is_own(event.task)
+            && own.contains(&event.task)
         {
             all += 1;
             different.insert(length);

@@ -27,6 +27,8 @@ pub(super) struct Looks {
     pub(super) found: u64,
     /// How many looks found nothing.
     pub(super) vain: u64,
+    /// Whether the process answers what it finds: else nothing depends on when it finds it, but for the last.
+    pub(super) answers: bool,
     /// The length of those sleeps that ended later because of the loop: of all of them, where the process answers what it
     /// finds; else of the last.
     pub(super) late: Ns,
@@ -92,13 +94,13 @@ pub(super) fn between(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)]
         .filter(|(_, gap)| finds(gap))
         .map(|((start, end), gap)| (*end - *start, gap.gives))
         .collect();
-    let answered = before.iter().any(|(_, gives)| *gives);
-    let late = if answered {
+    let answers = before.iter().any(|(_, gives)| *gives);
+    let late = if answers {
         before.iter().map(|(length, _)| *length).sum()
     } else {
         before.last().map_or(Ns::ZERO, |(length, _)| *length)
     };
-    Some(Looks { found, vain, late })
+    Some(Looks { found, vain, answers, late })
 }
 
 #[cfg(test)]

@@ -56,8 +56,7 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
 /// Whether the mean time of a turn is that of a rate that programs keep, to 3 µs: whole milliseconds, or so many in a
 /// second. Sleeps of equal length make a turn longer than they are, by all that is done in it.
 fn is_round(ends: &[f64]) -> bool {
-    let turns = ends.windows(2).count().max(1) as f64;
-    let mean = (ends[ends.len() - 1] - ends[0]) / turns;
+    let mean = (ends[ends.len() - 1] - ends[0]) / (ends.len() - 1) as f64;
     let near = |period: f64| (mean - period).abs() <= EXACT;
     let whole = (mean / MS).round() * MS;
     mean >= 4.0 * MS && near(whole) || RATES.iter().any(|rate| near(1e9 / rate))

@@ -208,9 +208,13 @@ fn heavy(wall: &Attribution, meta: &Meta) -> Option<Hazard> {
 /// Threads that fight for a lock fight less while recording slows them.
 fn contended(inspection: &Inspection<'_, '_>) -> Option<Hazard> {
     cost::is_longer_unrecorded(inspection).then(|| {
-        let text = "Threads fight for a lock, and recording slows them between their calls: without it they \
-                    fight more, and the run can take several times as long. -r 10 measures that.";
-        hazard(Hazard::LESS_CONTENDED, text.into())
+        let attached = inspection.facts.trace.meta.attached;
+        let way_out = if attached { "" } else { " -r 10 measures that." };
+        let text = format!(
+            "Threads fight for a lock, and recording slows them between their calls: without it they fight more, and \
+             the same work can take several times as long.{way_out}"
+        );
+        hazard(Hazard::LESS_CONTENDED, text)
     })
 }
 

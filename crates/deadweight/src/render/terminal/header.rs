@@ -124,7 +124,7 @@ fn traced(report: &Report) -> Option<(Ink, String)> {
         (0, n) => format!("{n} traced runs, {}, tracing {overhead} of it", time(wall)),
         // Threads that fight for a lock fight less.
         (_, n) if traced.overhead_share < -0.1 => {
-            format!("{n} more with tracing, {} faster", percent(-traced.overhead_share))
+            format!("{n} more with tracing, {} shorter", percent(-traced.overhead_share))
         }
         (_, n) if traced.overhead_share < 0.01 => format!("{n} more with tracing, no slower"),
         (_, n) => format!("{n} more with tracing, {overhead} slower"),
