@@ -20,9 +20,9 @@ mod holes;
 mod inferred_wakers;
 mod inside;
 pub mod kernel_stacks;
-mod purposes;
+pub(crate) mod purposes;
 mod repeated_timeouts;
-mod sleepers;
+pub(crate) mod sleepers;
 mod state;
 mod switches;
 #[cfg(test)]

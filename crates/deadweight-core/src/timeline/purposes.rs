@@ -17,7 +17,7 @@ use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Go's function that puts a goroutine to sleep: its thread then waits for the clock and for events.
-const GO_SLEEP: &str = "time.Sleep";
+pub(crate) const GO_SLEEP: &str = "time.Sleep";
 
 /// What identifies a wait: its process, its call, and what it waits on or from where.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

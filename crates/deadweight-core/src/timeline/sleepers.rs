@@ -14,7 +14,7 @@ use deadweight_trace::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The probe at the start of `time.Sleep`, whose first argument is the duration in nanoseconds.
-const PROBE: &str = "go.sleep";
+pub(crate) const PROBE: &str = "go.sleep";
 /// Go's `netpoll` may wake up this much too early: it waits for whole milliseconds, and then for the rest.
 const EARLY: Ns = Ns(1_000_000);
 

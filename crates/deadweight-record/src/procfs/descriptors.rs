@@ -159,9 +159,10 @@ impl Descriptors {
         let mut seen = HashMap::new();
         for process in processes {
             let from = new.len();
-            let is_new = !self.met.contains(process);
+            let untyped = !self.met.contains(process);
             for (fd, what) in named(*process) {
-                if is_new || self.known.get(&(*process, fd)) != Some(&what) {
+                let again = untyped && what.starts_with("socket:[");
+                if again || self.known.get(&(*process, fd)) != Some(&what) {
                     new.push((*process, fd, what.clone()));
                 }
                 seen.insert((*process, fd), what);

@@ -150,6 +150,16 @@ mod tests {
     }
 
     #[test]
+    fn the_c_librarys_entry_is_no_end_and_a_library_that_main_loads_is_refused() {
+        let stack = "Table::Table (t.cpp:8) <- _GLOBAL__sub_I_table (t.cpp:20) <- call_init";
+        let text = tool("C++", stack, 15_000_000, false)
+            .replace("10 exec /bin/tool\n", "10 exec /bin/tool\n20 main\n");
+        assert!(found(&text).contains("in its own initialisers"), "{}", found(&text));
+        let loaded = text.replace("<- call_init", "<- call_init <- dlopen <- main (t.cpp:30)");
+        assert!(!found(&loaded).contains("in its own initialisers"), "{}", found(&loaded));
+    }
+
+    #[test]
     fn the_runtime_and_short_initialisers_are_refused() {
         let runtime = GO.replace(
             "main.rules (m.go:22) <- main.init (m.go:16)",

@@ -4,14 +4,12 @@
 use crate::facts::Facts;
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
+use crate::timeline::purposes::GO_SLEEP;
+use crate::timeline::sleepers::PROBE;
 use deadweight_trace::Kind;
 use deadweight_trace::ids::NameId;
 use std::collections::BTreeSet;
 
-/// The probe, whose first argument is the duration in nanoseconds.
-const PROBE: &str = "go.sleep";
-/// The function that it is at.
-const SLEEP: &str = "time.Sleep";
 /// Fewer sleeps show nothing.
 const FEW: u64 = 8;
 
@@ -23,7 +21,7 @@ fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
 /// and a time limit is for something else.
 pub(super) fn is_timer(facts: &Facts<'_>, process: ProcessId, site: CallSite) -> bool {
     let symbols = facts.symbols();
-    let sleeps = || site.frames(symbols).any(|(_, frame)| symbols.name(frame.function) == SLEEP);
+    let sleeps = || site.frames(symbols).any(|(_, frame)| symbols.name(frame.function) == GO_SLEEP);
     is_go(facts, process) && !sleeps()
 }
 
