@@ -51,4 +51,5 @@ pub use launch::{
 pub use plan::{Capability, Checkup, Lack, Level, MachineHazard, Plan, Rung, doctor};
 pub use procfs::machine;
 pub use procfs::memory_budget::{memory_left, trim_heap};
+pub use procfs::processes::tree as descendants;
 pub use record::{AttachRequest, RecordingSeries, attach, record, record_in};

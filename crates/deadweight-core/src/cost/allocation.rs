@@ -51,6 +51,10 @@ pub(super) const CLASS: Class = Class {
 /// Below this share of the wall time allocation is the normal cost of having data.
 const LARGE: f64 = 0.05;
 
+/// The part of the allocator's time that goes away at least: it waits there for memory that the program then waits for
+/// itself. Five pairs of programs saved 0.66 of that time (boxes that stay) and more.
+const AT_LEAST: f64 = 0.65;
+
 /// A process that frees its memory spends at least this part of the allocator's time on freeing.
 const RELEASED: f64 = 0.08;
 
@@ -109,7 +113,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let saving = allocating.saving(with_it);
-    let (low, _) = share.interval(share.ns);
+    let (low, _) = share.interval(share.ns.part(AT_LEAST));
     let (_, high) = share.interval(saving);
     let name = facts.name(process);
     let mut evidence = vec![format!(
@@ -245,7 +249,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            allocation 58 % (26..68) @ query::parse:18: app spent 34.8 µs of its 100 µs in the allocator (35 %).
+            allocation 58 % (14..72) @ query::parse:18: app spent 34.8 µs of its 100 µs in the allocator (35 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             net-work 54725
@@ -266,7 +270,7 @@ mod tests {
         let (taken, given) = (at("alloc", 4), at("free", 9));
         let text = computing("Zig", &[(40, &taken), (30, &given), (30, "app.main (a.zig:31)")]);
         expect![[r#"
-            allocation 77 % (60..84) @ app.list:4: app spent 69.7 µs of its 100 µs in the allocator (70 %).
+            allocation 77 % (32..86) @ app.list:4: app spent 69.7 µs of its 100 µs in the allocator (70 %).
         "#]].assert_eq(&found(&text));
         let text = computing("Zig", &[(70, &taken), (30, "app.main (a.zig:31)")]);
         assert_eq!(found(&text), "");

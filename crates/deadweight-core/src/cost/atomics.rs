@@ -234,7 +234,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            atomics 40 % (12..50) @ lookup:26: app spent 39.8 µs of its 100 µs in atomic operations (40 %): reference counts go up and down again.
+            atomics 40 % (11..57) @ lookup:26: app spent 39.8 µs of its 100 µs in atomic operations (40 %): reference counts go up and down again.
         "#]].assert_eq(&found(&text));
     }
 
@@ -246,7 +246,7 @@ mod tests {
             &[(40, "count (a.c:2) @0x1465 <- main (a.c:9)"), (60, "work (a.c:5) <- main (a.c:9)")],
         );
         expect![[r#"
-            atomics 40 % (0..50) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Only the author of the program knows whether they are needed.
+            atomics 40 % (0..57) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Only the author of the program knows whether they are needed.
         "#]].assert_eq(&found(&text));
     }
 

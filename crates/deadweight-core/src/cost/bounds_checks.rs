@@ -344,7 +344,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            bounds-checks 40 % (0..40) @ main.step:11: app spent 99.5 µs of its 100 µs (100 %) in loops that compare indexes with lengths: 10 of the 33 instructions in the hottest loop. Only a test can show what removing these checks saves.
+            bounds-checks 40 % (0..49) @ main.step:11: app spent 99.5 µs of its 100 µs (100 %) in loops that compare indexes with lengths: 10 of the 33 instructions in the hottest loop. Only a test can show what removing these checks saves.
         "#]].assert_eq(&found(&text));
         expect![[r#"
             100 of 100 samples are in loops with many checks, 50 of them at a check; checks of an index that was just loaded are not counted
@@ -391,7 +391,7 @@ mod tests {
         let at = ["@0x49e1d0", "@0x49e1ee", "@0x49e20e", "@0x49e229"].map(line);
         let stacks = at.each_ref().map(|at| (10, at.as_str()));
         expect![[r#"
-            bounds-checks 30 % (0..30) @ main.step:11: app spent 39.5 µs of its 40.0 µs (99 %) in loops that compare indexes with lengths: 10 of the 33 instructions in the hottest loop. Only a test can show what removing these checks saves.
+            bounds-checks 30 % (0..37) @ main.step:11: app spent 39.5 µs of its 40.0 µs (99 %) in loops that compare indexes with lengths: 10 of the 33 instructions in the hottest loop. Only a test can show what removing these checks saves.
         "#]]
         .assert_eq(&found(&panicking("Go", STEP, "0x47f640", &stacks)));
     }

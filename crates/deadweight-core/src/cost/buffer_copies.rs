@@ -265,7 +265,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            buffer-copies 68 % (50..76) @ Session::receive:58: app spent 59.7 µs of its 100 µs copying bytes from one buffer to another (60 %).
+            buffer-copies 68 % (45..80) @ Session::receive:58: app spent 59.7 µs of its 100 µs copying bytes from one buffer to another (60 %).
         "#]].assert_eq(&found(&text));
     }
 
@@ -306,7 +306,7 @@ mod tests {
             found(&computing("Rust", &[(60, &copy), (40, "replay::main (replay.rs:9)")]))
         };
         let moved = cloning("core::mem::write (/rustc/1/library/core/src/mem/mod.rs:9)");
-        assert!(moved.starts_with("buffer-copies 68 % (50..76) @ replay::view:72"), "{moved}");
+        assert!(moved.starts_with("buffer-copies 68 % (45..80) @ replay::view:72"), "{moved}");
         assert!(!cloning("__rust_alloc").contains("buffer-copies"));
     }
 
@@ -351,7 +351,7 @@ mod tests {
         let rest = (40, "main.fill (main.go:10) <- main.main (main.go:20)");
         let text = computing("Go", &[(15, COPIES), (20, ALLOCATES), (25, ASSISTS), rest]);
         expect![[r#"
-            buffer-copies 68 % (9..75) @ main.fill:9: app spent 14.9 µs of its 100 µs copying bytes from one buffer to another (15 %).
+            buffer-copies 68 % (8..79) @ main.fill:9: app spent 14.9 µs of its 100 µs copying bytes from one buffer to another (15 %).
         "#]].assert_eq(&found(&text));
     }
 
@@ -371,7 +371,7 @@ mod tests {
             &[(15, COPIES), (20, ALLOCATES), (25, other), (40, "main.main (main.go:20)")],
         );
         expect![[r#"
-            allocation 68 % (35..76) @ main.fill:11: app spent 44.8 µs of its 100 µs in the allocator (45 %).
+            allocation 68 % (19..80) @ main.fill:11: app spent 44.8 µs of its 100 µs in the allocator (45 %).
         "#]].assert_eq(&found(&text));
     }
 
@@ -386,7 +386,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            buffer-copies 48 % (31..58) @ text_add:6: app spent 39.8 µs of its 100 µs copying bytes from one buffer to another (40 %).
+            buffer-copies 48 % (28..65) @ text_add:6: app spent 39.8 µs of its 100 µs copying bytes from one buffer to another (40 %).
         "#]].assert_eq(&found(&text));
     }
 
@@ -408,7 +408,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            buffer-copies 14 % (0..37) @ append:14: app spent 27.9 µs of its 100 µs enlarging blocks of memory (28 %).
+            buffer-copies 14 % (0..47) @ append:14: app spent 27.9 µs of its 100 µs enlarging blocks of memory (28 %).
         "#]].assert_eq(&found(&text));
         let report = super::super::tests::weighed(&text);
         expect![[r#"
@@ -434,7 +434,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            allocation 37 % (22..47) @ fill:3: app spent 29.9 µs of its 100 µs in the allocator (30 %).
+            allocation 37 % (12..55) @ fill:3: app spent 29.9 µs of its 100 µs in the allocator (30 %).
         "#]].assert_eq(&found(&text));
     }
 

@@ -135,7 +135,7 @@ mod tests {
             &[(50, THROW), (10, cleared), (5, made), (35, "price (p.cpp:10) <- main (p.cpp:30)")],
         );
         expect![[r#"
-            exceptions 71 % (55..85) @ price:8: app spent 64.7 µs of its 100 µs throwing and catching exceptions (65 %).
+            exceptions 71 % (49..87) @ price:8: app spent 64.7 µs of its 100 µs throwing and catching exceptions (65 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             exceptions 64675

@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn walking_through_fresh_memory_is_found() {
         expect![[r#"
-            first-touch 43 % (0..43) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
+            first-touch 43 % (0..52) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&recorder(600, 1500, 1, 0)));
     }
 
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn a_table_that_is_hardly_used_is_found_also_when_its_memory_is_used_afterwards() {
         expect![[r#"
-            first-touch 26 % (13..26) @ record:68: lift touched 12 MiB of 32 MiB of fresh memory, at random and little of each page: 4 000 page faults.
+            first-touch 26 % (12..32) @ record:68: lift touched 12 MiB of 32 MiB of fresh memory, at random and little of each page: 4 000 page faults.
         "#]].assert_eq(&found(&table(4_000, 8_192, 4_000_000)));
     }
 
@@ -317,7 +317,7 @@ mod tests {
             format!("task 1 lift\n0 on\n0 main\n{shell}{exec} exec /bin/lift\n{at} main\n{own}")
         };
         expect![[r#"
-            first-touch 22 % (0..22) @ record:68: lift touched 2.7 MiB of fresh memory: 700 page faults, spread over 80 % of its run time after main began.
+            first-touch 22 % (0..28) @ record:68: lift touched 2.7 MiB of fresh memory: 700 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&started(0)));
         // Filled first, used afterwards.
         assert_eq!(found(&started(900_000)), "");
@@ -328,7 +328,7 @@ mod tests {
         let dies_slowly = recorder(600, 1500, 1, 0).replace("off dead", "off preempted")
             + "\n2500000 on\n2500000 off dead";
         expect![[r#"
-            first-touch 16 % (0..16) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
+            first-touch 16 % (0..20) @ record:68: lift touched 2.3 MiB of fresh memory: 600 page faults, spread over 80 % of its run time after main began.
         "#]].assert_eq(&found(&dies_slowly));
     }
 }

@@ -315,8 +315,8 @@ mod tests {
             &[(20, &assist), (10, &barrier), (20, &alloc), (50, "main.main (main.go:80)")],
         );
         expect![[r#"
-            gc 58 % (11..58) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
-            allocation 25 % (13..35) @ main.feed:70: app spent 19.9 µs of its 100 µs in the allocator (20 %).
+            gc 58 % (10..65) @ main.feed:70: app spent 29.9 µs of its 100 µs in the collector (30 %).
+            allocation 25 % (7..43) @ main.feed:70: app spent 19.9 µs of its 100 µs in the allocator (20 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             net-work 49750
@@ -349,8 +349,8 @@ mod tests {
             samples(40_500, 39, mark),
         );
         expect![[r#"
-            allocation 67 % (16..67) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
-            gc 44 % (0..44) @ main.feed:70: app waited 44.0 µs of its 100 µs for the collector, or for a CPU that it held (44 %); the collector took 0 ns of its time.
+            allocation 67 % (8..72) @ main.feed:70: app spent 23.1 µs of its 100 µs in the allocator (23 %).
+            gc 44 % (0..52) @ main.feed:70: app waited 44.0 µs of its 100 µs for the collector, or for a CPU that it held (44 %); the collector took 0 ns of its time.
         "#]].assert_eq(&found(&text));
     }
 

@@ -184,7 +184,7 @@ mod tests {
             &[(50, HASH), (40, SEARCH), (10, "clear::apply (c.rs:68) <- clear::main (c.rs:99)")],
         );
         expect![[r#"
-            hashing 72 % (32..88) @ clear::apply:67: app spent 49.8 µs of its 100 µs computing hashes of keys (50 %).
+            hashing 72 % (29..90) @ clear::apply:67: app spent 49.8 µs of its 100 µs computing hashes of keys (50 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             hashing 49750

@@ -240,7 +240,7 @@ mod tests {
     #[test]
     fn planes_mapped_per_frame_are_found() {
         expect![[r#"
-            memory-churn 76 % (40..85) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+            memory-churn 76 % (36..87) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&filter(20, |_| 0x7f00_0000_0000)));
     }
 
@@ -289,7 +289,7 @@ mod tests {
         let (churn, rest) = (filter(20, |_| 0x7f00_0000_0000), repeat(2000, 20_000, 10, advice));
         let text = churn.replace("20000 exit\n20000 off", &format!("{rest}40000 exit\n40000 off"));
         expect![[r#"
-            memory-churn 48 % (20..57) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+            memory-churn 48 % (18..64) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&text));
     }
 
@@ -401,7 +401,7 @@ mod tests {
             "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6\ntask 1 app\n0 on\n0 main\n{rounds}20000 exit\n20000 off dead"
         );
         expect![[r#"
-            memory-churn 76 % (40..85) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
+            memory-churn 76 % (36..87) @ fill:7: app gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&text));
     }
 

@@ -351,7 +351,7 @@ mod tests {
         let leaf = "get (b.c:3) @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)";
         let text = text(&codes, &calls(leaf));
         expect![[r#"
-            missed-inlining 56 % (11..56) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs inside it.
+            missed-inlining 56 % (10..62) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs inside it.
         "#]].assert_eq(&found(&text));
         expect![[r#"
             30 of 100 samples are in calls of 1 small function, 20 more in the functions themselves; in test programs, inlining saved the calls and, for tiny functions, most of the rest
@@ -411,7 +411,7 @@ mod tests {
         let leaf = "get (b.c:3) @0x1026 <- loop (a.c:7) @0x100a <- main (a.c:20)";
         let text = text(&format!("{CALLER}\n{WRITER}"), &calls(leaf));
         expect![[r#"
-            missed-inlining 39 % (11..50) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs inside it.
+            missed-inlining 39 % (10..57) @ loop:7: app spent 29.9 µs of its 100 µs calling get and returning from it (30 %), and 19.9 µs inside it.
         "#]].assert_eq(&found(&text));
     }
 

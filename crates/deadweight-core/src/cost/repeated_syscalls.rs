@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn the_same_few_files_are_found() {
         expect![[r#"
-            repeated-syscalls 48 % (39..48) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
+            repeated-syscalls 48 % (35..56) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
         "#]].assert_eq(&found(&mailer(1000, |i| 100 + i % 12)));
     }
 
@@ -208,7 +208,7 @@ mod tests {
         }
         // A quarter of 520 ns of own time each; entry and exit of 3 calls are 180 ns more.
         expect![[r#"
-            repeated-syscalls 74 % (39..87) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
+            repeated-syscalls 74 % (35..89) @ main.template:29: mail asked the kernel 3 000 times: read ×1 000, openat ×1 000, close ×1 000.
         "#]].assert_eq(&found(&text));
     }
 
@@ -490,7 +490,7 @@ mod tests {
             format!("task 1 a\n0 on\n0 main\n{asked}{end} exit\n{end} off dead")
         };
         expect![[r#"
-            repeated-syscalls 50 % (43..50) @ pid:7: a asked the kernel 1 000 times: getppid ×1 000.
+            repeated-syscalls 50 % (38..57) @ pid:7: a asked the kernel 1 000 times: getppid ×1 000.
         "#]]
         .assert_eq(&found(&text(1000)));
         assert_eq!(found(&text(100)), "");

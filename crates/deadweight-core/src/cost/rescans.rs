@@ -202,7 +202,7 @@ mod tests {
         let text =
             computing("C", &[(70, REST), (5, CONVERT), (25, "carve (m.c:9) <- main (m.c:49)")]);
         expect![[r#"
-            rescans 68 % (48..78) @ block:27: app spent 69.7 µs of its 100 µs looking for the end of text (70 %): sscanf does this before it converts, over all the rest of the text.
+            rescans 68 % (43..81) @ block:27: app spent 69.7 µs of its 100 µs looking for the end of text (70 %): sscanf does this before it converts, over all the rest of the text.
         "#]].assert_eq(&found(&text));
         expect![[r#"
             rescans 69650
@@ -238,7 +238,7 @@ mod tests {
             found(&computing("Rust", &[(share, nth), (100 - share, "main (c.rs:41)")]))
         };
         expect![[r#"
-            rescans 14 % (7..32) @ peek:15: app spent 14.9 µs of its 100 µs counting characters (15 %): a character is taken by its number, so all before it are counted.
+            rescans 14 % (7..40) @ peek:15: app spent 14.9 µs of its 100 µs counting characters (15 %): a character is taken by its number, so all before it are counted.
         "#]].assert_eq(&by_number(15));
         assert_eq!(by_number(5), "");
         // Crystal's inlined functions have no class before their names.

@@ -168,7 +168,7 @@ mod tests {
         for place in [0x1017, 0x101f] {
             let said = found(&taps(TAPS, place, 1 << 14));
             assert!(
-                said.starts_with("slow-instructions 65 % (30..85) @ feed:5"),
+                said.starts_with("slow-instructions 65 % (27..87) @ feed:5"),
                 "{place:#x} {said}"
             );
         }

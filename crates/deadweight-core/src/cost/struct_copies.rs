@@ -354,7 +354,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            struct-copies 74 % (50..81) @ main.rows:7: app spent 59.7 µs of its 100 µs copying whole values (60 %): 320 bytes at a time, from memory behind a pointer to its own stack frame.
+            struct-copies 74 % (45..84) @ main.rows:7: app spent 59.7 µs of its 100 µs copying whole values (60 %): 320 bytes at a time, from memory behind a pointer to its own stack frame.
         "#]].assert_eq(&found(&text));
         let evidence = weighed(&text).findings[0].evidence.join("\n");
         expect![[r#"
@@ -375,7 +375,7 @@ mod tests {
         let stacks = [(70, "pass (a.c:7) @0x1295 <- main (a.c:20)"), (30, "main (a.c:20)")];
         let text = coded("C", PASS, &stacks);
         expect![[r#"
-            struct-copies 82 % (60..88) @ pass:7: app spent 69.7 µs of its 100 µs copying whole values (70 %): 2 048 bytes at a time, to its own stack frame.
+            struct-copies 82 % (54..90) @ pass:7: app spent 69.7 µs of its 100 µs copying whole values (70 %): 2 048 bytes at a time, to its own stack frame.
         "#]].assert_eq(&found(&text));
         let asked_for = with_source(&text, "a.c", 7, "memcpy(&local, h, sizeof local);");
         assert!(asked_for.findings.is_empty(), "{:?}", asked_for.findings);

@@ -361,7 +361,7 @@ mod tests {
     fn a_stream_per_number_is_found_with_its_conversions() {
         let text = computing("C++", &[(40, BUILT), (45, PUT), (15, "main (b.cpp:121)")]);
         expect![[r#"
-            text-conversion 74 % (46..90) @ decimal:100: app spent 84.6 µs of its 100 µs in conversions between values and text (85 %).
+            text-conversion 74 % (41..92) @ decimal:100: app spent 84.6 µs of its 100 µs in conversions between values and text (85 %).
         "#]].assert_eq(&found(&text));
         expect![[r#"
             text-conversion 84575
@@ -385,7 +385,7 @@ mod tests {
         let formatted = "fmt.(*fmt).fmtInteger (/usr/local/go/src/fmt/format.go:200) <- fmt.Sprintf (/usr/local/go/src/fmt/print.go:239) <- main.key (k.go:9) <- main.main (k.go:30)";
         let text = computing("Go", &[(40, formatted), (60, "main.main (k.go:31)")]);
         expect![[r#"
-            text-conversion 28 % (6..47) @ main.key:9: app spent 39.8 µs of its 100 µs in conversions between values and text (40 %).
+            text-conversion 28 % (6..55) @ main.key:9: app spent 39.8 µs of its 100 µs in conversions between values and text (40 %).
         "#]].assert_eq(&found(&text));
         let direct = "strconv.ParseFloat (/usr/local/go/src/strconv/atof.go:700) <- main.read (k.go:9) <- main.main (k.go:30)";
         assert_eq!(found(&computing("Go", &[(60, direct), (40, "main.main (k.go:31)")])), "");

@@ -169,7 +169,7 @@ mod tests {
     fn a_byte_at_a_time_is_found() {
         let text = reader("take", 1000, 1, 1);
         expect![[r#"
-            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (61..79) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]]
         .assert_eq(&found(&text));
         expect![[r#"
@@ -246,7 +246,7 @@ mod tests {
             repeat(10, 0, 40_000, calls)
         );
         expect![[r#"
-            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (61..79) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]]
         .assert_eq(&found(&text));
         assert_eq!(rows(&text, 2), rows(&reader("take", 1000, 1, 1), 2));
@@ -279,13 +279,13 @@ mod tests {
             repeat(1000, 0, 400, read)
         );
         expect![[r#"
-            tiny-reads 98 % (67..100) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 98 % (61..100) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&text));
         // The same samples elsewhere: then they do not belong to the call's entry and exit.
         let elsewhere = text.replace("read @libc.so.6+0x11 <-", "get (t.c:9) @0x80 <-");
         let elsewhere = elsewhere.replace("read @libc.so.6+0x20 <-", "get (t.c:9) @0x81 <-");
         expect![[r#"
-            tiny-reads 75 % (67..75) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
+            tiny-reads 75 % (61..79) @ take:63: read was called 1 000 times for 1 byte each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&elsewhere));
     }
 
@@ -343,7 +343,7 @@ mod tests {
             _ => String::new(),
         };
         expect![[r#"
-            tiny-reads 27 % (24..27) @ take:63: read was called 1 000 times for 1 byte each; 100 calls of up to 64 KiB would do the same.
+            tiny-reads 27 % (22..34) @ take:63: read was called 1 000 times for 1 byte each; 100 calls of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&asker(1, 1, order)));
     }
 }

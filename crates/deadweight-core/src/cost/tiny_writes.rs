@@ -221,7 +221,7 @@ mod tests {
     #[test]
     fn a_line_at_a_time_into_a_pipe_is_found() {
         expect![[r#"
-            tiny-writes 74 % (66..74) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+            tiny-writes 74 % (60..78) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]]
         .assert_eq(&found(&writer(1000, 40, "pipe:[7]")));
     }
@@ -264,10 +264,10 @@ mod tests {
     #[test]
     fn work_of_a_reader_piece_by_piece_counts_with_the_writes() {
         expect![[r#"
-            tiny-writes 71 % (26..71) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+            tiny-writes 71 % (23..75) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&into_a_pipe(true)));
         expect![[r#"
-            tiny-writes 61 % (26..61) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+            tiny-writes 61 % (23..66) @ render:68: write was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&into_a_pipe(false)));
         expect![[r#"
             tiny-writes 710007 write ×2 000, 40 bytes each, read ×1 001
@@ -368,7 +368,7 @@ mod tests {
             ask + &reply(at + 200, fd, 4)
         };
         expect![[r#"
-            tiny-writes 27 % (15..27) @ answer:27: write was called 800 times for 9 bytes each; 200 calls of up to 64 KiB would do the same.
+            tiny-writes 27 % (13..33) @ answer:27: write was called 800 times for 9 bytes each; 200 calls of up to 64 KiB would do the same.
         "#]].assert_eq(&found(&server(2, 100, answer)));
     }
 
@@ -393,7 +393,7 @@ mod tests {
         };
         assert_eq!(vectors(262_144), "");
         expect![[r#"
-            tiny-writes 74 % (66..74) @ render:68: writev was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
+            tiny-writes 74 % (60..78) @ render:68: writev was called 1 000 times for 40 bytes each; 1 call of up to 64 KiB would do the same.
         "#]].assert_eq(&vectors(40));
     }
 

@@ -174,11 +174,11 @@ mod tests {
     #[test]
     fn a_build_that_says_so_or_looks_so_is_found() {
         expect![[r#"
-            unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
+            unoptimised-build 75 % (43..91) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
         "#]].assert_eq(&found(&summing("producer \"GNU C17 -O0\" unoptimised", PLAIN)));
         // Clang, Rust, Zig and Crystal record no options.
         expect![[r#"
-            unoptimised-build 75 % (48..90) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
+            unoptimised-build 75 % (43..91) @ sum:1: app spent 99.5 µs of its 100 µs in code that was compiled without optimisation (100 %).
         "#]].assert_eq(&found(&summing("", PLAIN)));
     }
 

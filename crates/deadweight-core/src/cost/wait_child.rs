@@ -243,7 +243,7 @@ mod tests {
     #[test]
     fn a_program_per_item_is_found_in_its_parent() {
         expect![[r#"
-            wait-child 80 % (78..81) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
+            wait-child 80 % (70..84) @ item_sum:55: manifest started 20 programs and waited for them: cksum ×20. Each took 810 ns on average.
         "#]].assert_eq(&found(&parent("manifest", 20)));
     }
 

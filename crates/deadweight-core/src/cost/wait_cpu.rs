@@ -227,7 +227,7 @@ mod tests {
     #[test]
     fn background_work_of_its_own_is_found() {
         expect![[r#"
-            wait-cpu 48 % (0..48) @ compact: app was ready to run for 49.0 µs while 1 background task of its own held the CPU to run compact. No task waited for that work.
+            wait-cpu 48 % (0..56) @ compact: app was ready to run for 49.0 µs while 1 background task of its own held the CPU to run compact. No task waited for that work.
         "#]].assert_eq(&found(&sharing("serve", "compact")));
     }
 

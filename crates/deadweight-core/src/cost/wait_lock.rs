@@ -332,7 +332,7 @@ pub(crate) mod tests {
     #[test]
     fn work_under_a_mutex_is_found_with_the_holders_line() {
         expect![[r#"
-            wait-lock 35 % (18..71) @ get:38: Tasks of tiles waited 40 times for one lock, while its holder worked, mostly in render.
+            wait-lock 35 % (16..75) @ get:38: Tasks of tiles waited 40 times for one lock, while its holder worked, mostly in render.
         "#]].assert_eq(&found(&workers("pthread_mutex_lock", 2)));
     }
 
@@ -403,7 +403,7 @@ pub(crate) mod tests {
     fn goroutines_that_wait_are_found_for_as_long_as_they_waited() {
         for early in [0, 50] {
             let found = found(&goroutines(early, 900));
-            assert!(found.starts_with("wait-lock 30 % (15..61)"), "{found}");
+            assert!(found.starts_with("wait-lock 30 % (14..67)"), "{found}");
             assert!(found.contains("waited 40 times for one lock"), "{found}");
         }
     }

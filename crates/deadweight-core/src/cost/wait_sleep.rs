@@ -381,7 +381,7 @@ mod tests {
            100 cpu1 on
            900 off blocked futex";
         expect![[r#"
-            wait-sleep 0 % (0..80) @ nowhere: main slept 1 time in all.
+            wait-sleep 0 % (0..83) @ nowhere: main slept 1 time in all.
         "#]]
         .assert_eq(&found(text));
     }

@@ -278,7 +278,7 @@ mod tests {
             ],
         );
         expect![[r#"
-            zeroing 43 % (31..53) @ Router::step:66: app spent 39.8 µs of its 100 µs setting memory to a fixed value (40 %).
+            zeroing 43 % (28..60) @ Router::step:66: app spent 39.8 µs of its 100 µs setting memory to a fixed value (40 %).
         "#]].assert_eq(&found(&text));
     }
 
@@ -338,7 +338,7 @@ mod tests {
         let stack = |at| format!("parse (p.c:2) @app+{at} <- main (p.c:9)");
         let (clears, works) = (stack("0x1014"), stack("0x102b"));
         expect![[r#"
-            zeroing 72 % (60..80) @ parse:2: app spent 69.7 µs of its 100 µs setting memory to a fixed value (70 %).
+            zeroing 72 % (54..83) @ parse:2: app spent 69.7 µs of its 100 µs setting memory to a fixed value (70 %).
         "#]].assert_eq(&found(&coded("C", PARSE, &[(70, &clears), (30, &works)])));
     }
 
@@ -438,7 +438,7 @@ mod tests {
             start-up 1000 exec, linking and initialising
             zeroing: memory cleared in vain
             q spent 20.0 ms of its 30.0 ms setting memory to a fixed value (67 %), 48 % of it in page faults.
-            saves 20019720 (0.5217 to 0.7603)
+            saves 20019720 (0.4695 to 0.7963)
             32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
             9.60 ms in 32 page faults during the zeroing: in vain, because 30 of 32 such pages, sampled later, still held nothing but zeroes, as the kernel had handed them out
         "#]].assert_eq(&reported(&line(2)));
@@ -453,7 +453,7 @@ mod tests {
             start-up 1000 exec, linking and initialising
             zeroing: memory cleared before it is used
             q spent 9.95 ms of its 30.0 ms setting memory to a fixed value (33 %).
-            saves 11178020 (0.2586 to 0.4972)
+            saves 11178020 (0.2327 to 0.5726)
             32 of 64 samples are in zeroing; in test programs, removing it saved 0.8 to 3 times its share
             9.60 ms in 32 page faults during the zeroing: without the zeroing the next writer causes them, because only 2 of 32 such pages, sampled later, still held nothing but zeroes
         "#]].assert_eq(&reported(&line(30)));

@@ -17,7 +17,7 @@ mod machine;
 pub(crate) mod maps;
 pub(crate) mod memory;
 pub(crate) mod memory_budget;
-mod processes;
+pub(crate) mod processes;
 pub(crate) mod snapshot;
 pub(crate) mod status;
 pub(crate) mod waits;

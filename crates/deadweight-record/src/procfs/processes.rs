@@ -10,8 +10,9 @@ pub(crate) fn own_tid() -> u32 {
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// A process and its living descendants.
-pub(crate) fn tree(root: u32) -> Vec<u32> {
+/// A process and its living descendants, by their numbers; the process first.
+#[must_use]
+pub fn tree(root: u32) -> Vec<u32> {
     let mut found = vec![root];
     let mut next = 0;
     while let Some(process) = found.get(next).copied() {

@@ -32,6 +32,7 @@ mod weighing;
 use crate::cli::{Cli, Verb};
 use crate::debuginfod;
 use crate::failure::Failure;
+use crate::running::proof::guard;
 use clap::{CommandFactory, FromArgMatches};
 use std::ffi::OsString;
 use std::io::Write;
@@ -45,6 +46,9 @@ pub fn execute(words: impl IntoIterator<Item = OsString>) -> u8 {
     let words: Vec<OsString> = words.into_iter().collect();
     if debuginfod::is_meant(&words) {
         return debuginfod::ask(destination::sudo_user());
+    }
+    if guard::is_meant(&words) {
+        return guard::guard(&words);
     }
     let parsed = Cli::command()
         .try_get_matches_from(&words)

@@ -227,6 +227,37 @@ fn a_means_that_breaks_the_program_is_refused() {
 }
 
 #[test]
+fn a_program_that_notices_the_means_shows_nothing_and_keeps_its_finding() {
+    Truth::of("@checks_itself 200000")
+        .with(&["--prove"])
+        .expect("its clearing remains a finding".into(), |r| {
+            of(r, "zeroing").is_some_and(|f| {
+                f.how != How::Measured
+                    && f.proofs[0].text.ends_with("the program checks its own binary")
+            })
+        })
+        .check();
+    Truth::of("@sandboxed")
+        .with(&["--prove"])
+        .expect("under a filter it ends otherwise".into(), |r| {
+            let why = "a run of the program itself ended otherwise than the first one";
+            of(r, "wait-sleep").is_some_and(|f| f.proofs[0].text.contains(why))
+        })
+        .check();
+    Truth::of("@filters_itself")
+        .with(&["--prove"])
+        .expect("both filters hold".into(), |r| measured(r, "wait-sleep", 0.8..=1.0))
+        .check();
+    Truth::of("@times_itself")
+        .with(&["--prove"])
+        .expect("its sleeps are needed, and remain a finding".into(), |r| {
+            tried(r, "wait-sleep", "not proved by skipping the sleeps: the program then")
+                && of(r, "wait-sleep").is_some_and(|f| f.how != How::Measured)
+        })
+        .check();
+}
+
+#[test]
 fn memory_is_kept_and_collections_are_left_out() {
     Truth::of("@churn 1000")
         .with(&["--prove"])
@@ -293,6 +324,40 @@ fn a_program_without_such_a_cost_gets_a_note() {
         .check();
 }
 
+/// The processes of proofs of a deadweight with this process ID: their environment names its folder.
+fn marked(pid: u32) -> usize {
+    let name = format!("DEADWEIGHT_PROOF=deadweight-prove-{pid}-");
+    let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    let environments = entries.filter_map(|entry| std::fs::read(entry.path().join("environ")).ok());
+    environments.filter(|text| String::from_utf8_lossy(text).contains(&name)).count()
+}
+
+/// Nobody can clean up after this signal himself.
+#[test]
+fn a_killed_proof_leaves_nothing_behind() {
+    let program = program::build("poll_loop");
+    let Some(_alone) = leave(program.clone().err()) else { return };
+    let mut proving = Command::new(env!("CARGO_BIN_EXE_deadweight"))
+        .args(["-r", "3", "--prove", "-q", "--"])
+        .arg(program.expect("it was built"))
+        .args(["50", "5"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("deadweight was built");
+    let pid = proving.id();
+    let soon = |done: &dyn Fn() -> bool| {
+        (0..3000).any(|_| {
+            std::thread::sleep(Duration::from_millis(10));
+            done()
+        })
+    };
+    assert!(soon(&|| folders(pid) > 0 && marked(pid) > 0), "the proof began");
+    proving.kill().expect("it is ours");
+    proving.wait().expect("it ends");
+    assert!(soon(&|| folders(pid) == 0 && marked(pid) == 0), "the folder and its runs are gone");
+}
+
 /// The folders with copies that a deadweight with this process ID made.
 fn folders(pid: u32) -> usize {
     let name = format!("deadweight-prove-{pid}-");
@@ -333,6 +398,7 @@ fn an_interrupt_leaves_nothing_behind() {
     let said = String::from_utf8_lossy(&out.stderr);
     assert_eq!(out.status.code(), Some(130), "{said}");
     assert!(said.contains("interrupted in proof"), "{said}");
+    assert!(said.contains("the last run was the program itself"), "{said}");
     assert_eq!(folders(pid), 0, "{said}");
     assert_eq!(std::fs::read(&program).expect("still there"), before);
 }

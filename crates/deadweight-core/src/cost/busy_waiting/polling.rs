@@ -134,7 +134,7 @@ mod tests {
         let said = found(&polls(1, ""));
         assert!(
             said.starts_with(
-                "busy-waiting 39 % (0..39) @ serve:54: app called epoll_wait 4 000 times"
+                "busy-waiting 39 % (0..48) @ serve:54: app called epoll_wait 4 000 times"
             ),
             "{said}"
         );

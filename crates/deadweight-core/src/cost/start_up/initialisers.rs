@@ -128,10 +128,10 @@ mod tests {
     #[test]
     fn package_variables_are_found_with_and_without_a_probe_at_main() {
         expect![[r#"
-            start-up 88 % (78..88) @ main.rules:22: tool spent 17.5 ms in its own initialisers, before main; the rest of the run took 2.00 ms.
+            start-up 88 % (70..89) @ main.rules:22: tool spent 17.5 ms in its own initialisers, before main; the rest of the run took 2.00 ms.
         "#]].assert_eq(&found(&tool("Go", GO, 18_000_000, true)));
         expect![[r#"
-            start-up 87 % (77..87) @ main.rules:22: tool spent 17.4 ms in its own initialisers, before main; the rest of the run took 2.10 ms.
+            start-up 87 % (69..89) @ main.rules:22: tool spent 17.4 ms in its own initialisers, before main; the rest of the run took 2.10 ms.
         "#]].assert_eq(&found(&tool("Go", GO, 18_000_000, false)));
         expect![[r#"
             text-conversion 17500000
@@ -145,7 +145,7 @@ mod tests {
     fn static_objects_are_found() {
         let stack = "Table::Table (t.cpp:8) <- _GLOBAL__sub_I_table (t.cpp:20) <- __libc_csu_init";
         expect![[r#"
-            start-up 73 % (48..73) @ Table::Table:8: tool spent 14.5 ms in its own initialisers, before main; the rest of the run took 5.00 ms.
+            start-up 73 % (43..77) @ Table::Table:8: tool spent 14.5 ms in its own initialisers, before main; the rest of the run took 5.00 ms.
         "#]].assert_eq(&found(&tool("C++", stack, 15_000_000, true)));
     }
 

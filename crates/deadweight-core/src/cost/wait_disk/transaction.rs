@@ -64,7 +64,7 @@ mod tests {
             ))
         };
         expect![[r#"
-            wait-disk 60 % (60..79) @ put:35: vault called fdatasync 20 times and waited for the disk, 140 ns per call.
+            wait-disk 60 % (54..82) @ put:35: vault called fdatasync 20 times and waited for the disk, 140 ns per call.
         "#]]
         .assert_eq(&with("unlink 1"));
         expect![[r#"

@@ -115,6 +115,6 @@ mod tests {
     #[test]
     fn a_lock_held_while_a_server_of_the_command_answers_is_found() {
         let said = found(&asks_under_lock());
-        assert!(said.starts_with("wait-lock 35 % (17..71) @ get:38"), "{said}");
+        assert!(said.starts_with("wait-lock 35 % (16..75) @ get:38"), "{said}");
     }
 }

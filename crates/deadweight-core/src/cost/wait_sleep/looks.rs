@@ -146,7 +146,7 @@ mod tests {
     fn a_question_for_the_next_after_each_find_is_found_with_the_sleeps_before_finds() {
         let third = |turn| if turn % 3 == 2 { 40 } else { 0 };
         let said = found(&follower(third, "sendto 3 40"));
-        assert!(said.starts_with("wait-sleep 15 % (0..29) @ follow:9"), "{said}");
+        assert!(said.starts_with("wait-sleep 15 % (0..37) @ follow:9"), "{said}");
     }
 
     #[test]

@@ -7,6 +7,7 @@
 //! One cost at a time. First a few untimed runs, to check that the command does the same without it; then pairs of runs in
 //! random order. `means` leaves costs out.
 
+pub(crate) mod guard;
 pub mod means;
 
 use super::input::Input;
@@ -22,6 +23,7 @@ use deadweight_report::stats::ratio;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::Exit;
 use deadweight_trace::units::Ns;
+use guard::Guard;
 use means::Folder;
 use std::io;
 use std::path::Path;
@@ -36,6 +38,8 @@ const PRECISION: f64 = 0.01;
 const TIME: Duration = Duration::from_secs(20);
 /// ... there are this many. One more than the test needs: a pair with equal times does not count.
 const MOST: usize = 40;
+/// Runs that take this many times as long, and the next one too, save nothing: no pairs are needed.
+const MUCH_LONGER: u64 = 2;
 /// Runs that take this many times as long count as not ending ...
 const TOO_LONG: u32 = 10;
 /// ... but not before this time.
@@ -64,6 +68,7 @@ struct Prover<'a> {
     options: &'a ProofOptions<'a>,
     input: Rc<Input>,
     folder: Folder,
+    guard: Guard,
     interrupts: Interrupts,
     progress: Progress,
     until: Instant,
@@ -104,10 +109,12 @@ pub fn prove(
         report.warnings.push(nothing_to_try(options.classes));
     }
     let failure = |source: io::Error| Failure::Repeat { what: "no folder for proofs", source };
+    let folder = Folder::new().map_err(failure)?;
     let mut prover = Prover {
         options,
         input,
-        folder: Folder::new().map_err(failure)?,
+        guard: Guard::start(folder.path()).map_err(failure)?,
+        folder,
         interrupts: Interrupts::note(),
         progress: Progress::start(options.run.quiet),
         until: Instant::now() + options.budget,
@@ -117,6 +124,7 @@ pub fn prove(
     prover.announce(&jobs);
     let mut proofs: Vec<(Vec<usize>, Proof)> = Vec::new();
     let count = jobs.len();
+    let mut broken_off = None;
     for (number, job) in jobs.iter().enumerate() {
         let Job { findings, class, removal, at_most } = job;
         let saying = format!("proof {} of {count}: without {}", number + 1, removal.what);
@@ -126,21 +134,21 @@ pub fn prove(
                 proofs.push((findings.clone(), not_tried(removal, &why, *at_most)));
             }
             Err(Stop::Interrupted) => {
-                report.warnings.push(format!(
-                    "interrupted in proof {} of {count}: the last run may have been one without {}",
-                    number + 1,
-                    removal.what
-                ));
+                broken_off = Some((number + 1, &removal.what));
                 break;
             }
         }
     }
-    // Files that the program writes must at the end be those of the program as it is.
-    if prover.left_out && prover.interrupts.seen().is_none() {
-        prover.progress.say("the program itself once more");
-        Series::compared(options.run, Rc::clone(&prover.input))?.clean_run()?;
-    }
+    let last_is_whole = prover.last_run(broken_off.is_some())?;
     prover.progress.done();
+    if let Some((number, what)) = broken_off {
+        let last = if last_is_whole {
+            "the last run was the program itself".to_owned()
+        } else {
+            format!("the last run may have been one without {what}")
+        };
+        report.warnings.push(format!("interrupted in proof {number} of {count}: {last}"));
+    }
     let clean = report.runs.clean.wall_ns.median;
     let scale = if report.net_ns > 0 { clean as f64 / report.net_ns as f64 } else { 1.0 };
     settle(report, proofs, scale);
@@ -196,6 +204,9 @@ impl Prover<'_> {
         }
         let sides = means::sides(change, self.options.run, &self.folder);
         let mut sides = sides.map_err(Stop::NoResult)?;
+        for side in [&mut sides.with, &mut sides.without].into_iter().chain(&mut sides.control) {
+            side.changes.environment.push(self.guard.mark());
+        }
         self.warn(change);
         self.progress.say(saying);
         let (mut a, first) = self.as_it_is(&sides.with)?;
@@ -211,7 +222,19 @@ impl Prover<'_> {
         if let Some(effect) = &sides.effect {
             check_effect(effect)?;
         }
+        if took.wall.0 > MUCH_LONGER * first.wall.0 {
+            let again = self.run(&mut b)?;
+            if again.wall.0 > MUCH_LONGER * first.wall.0 {
+                let times = again.wall.0 as f64 / first.wall.0.max(1) as f64;
+                return Err(Stop::NoResult(format!("such runs take {times:.1} times as long")));
+            }
+        }
         let mut ended = compare(&a, &b)?;
+        if matches!(ended, Ended::Otherwise(_))
+            && let Some(control) = &sides.control
+        {
+            self.check_unnoticed(&a, control)?;
+        }
         if class == "zeroing" && !matches!(ended, Ended::Otherwise(_)) {
             ended = self.with_filled_memory(&sides.with, &sides.without)?;
         }
@@ -235,6 +258,23 @@ impl Prover<'_> {
             trial.ended = compare(&a, &b)?;
         }
         Ok(trial)
+    }
+
+    /// Runs the program as it is once more if it ran without a cost: the files that it writes must at the end be its own.
+    /// After an interrupt too; another one ends that run. Returns whether the last run was the program itself, to its end.
+    fn last_run(&mut self, interrupted: bool) -> Result<bool, Failure> {
+        if !self.left_out {
+            return Ok(true);
+        }
+        if interrupted && !self.options.run.quiet {
+            self.progress.note(
+                "deadweight: interrupted; the program itself runs once more, so that its files are its own (interrupt again to end it)",
+            );
+        }
+        self.progress.say("the program itself once more");
+        let mut series = Series::compared(self.options.run, Rc::clone(&self.input))?;
+        series.clean_run()?;
+        Ok(series.first_exit() == Some(self.options.exit))
     }
 
     /// Two runs of the command as it is: they end as before, do the same, and leave time for pairs. Returns what the first
@@ -288,6 +328,16 @@ impl Prover<'_> {
         self.warned.push(warning);
         if !self.options.run.quiet {
             self.progress.note(&format!("deadweight: {warning}"));
+        }
+    }
+
+    /// A program that does otherwise although nothing but a trace of the means differs shows nothing about the cost.
+    fn check_unnoticed(&self, a: &Series<'_>, control: &RunOptions) -> Result<(), Stop> {
+        let mut series = self.series(control)?;
+        self.run(&mut series)?;
+        match compare(a, &series)? {
+            Ended::Otherwise(_) => Err(Stop::NoResult("the program checks its own binary".into())),
+            _ => Ok(()),
         }
     }
 

@@ -21,7 +21,7 @@ const LIST: &str = "GLIBC_TUNABLES";
 pub(super) fn sides(variables: &[(String, String)], options: &RunOptions) -> Sides {
     let mut without = options.clone();
     without.changes = changed(variables, options);
-    Sides { with: options.clone(), without, effect: None }
+    Sides::new(options.clone(), without)
 }
 
 /// The run's changes with these variables.

@@ -1,6 +1,6 @@
 //! The private folder of proofs: copies of binaries, libraries.
 //!
-//! It is locked as long as it is used. A process that was killed leaves one behind; the next one removes it.
+//! It is locked as long as it is used. If a process and its guard (`guard`) were both killed, the next process removes it.
 
 use rustix::fs::{FlockOperation, StatVfsMountFlags, flock, statvfs};
 use std::fs::{self, DirBuilder, File};
@@ -56,7 +56,7 @@ impl Folder {
     }
 
     /// Its path.
-    pub(super) fn path(&self) -> &Path {
+    pub(in crate::running::proof) fn path(&self) -> &Path {
         &self.path
     }
 
@@ -81,9 +81,19 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        // An error cannot be handled here.
-        let _ = fs::remove_dir_all(&self.path);
+        remove(&self.path);
     }
+}
+
+/// Removes a folder of proofs.
+pub(in crate::running::proof) fn remove(path: &Path) {
+    // An error leaves it for the next one: see `remove_abandoned`.
+    _ = fs::remove_dir_all(path);
+}
+
+/// Whether a path is that of a folder of proofs, by its name.
+pub(in crate::running::proof) fn is_ours(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
 }
 
 /// Removes folders of this user that nobody uses any more.
@@ -102,8 +112,7 @@ fn remove_abandoned(place: &Path) {
             .is_ok_and(|meta| meta.is_dir() && meta.uid() == user && is_old(&meta));
         let Some(folder) = old.then(|| File::open(&path).ok()).flatten() else { continue };
         if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            // An error leaves it for the next one.
-            let _ = fs::remove_dir_all(&path);
+            remove(&path);
         }
     }
 }

@@ -61,7 +61,7 @@ pub(super) fn sides(
     let with = side(Library::Nothing, None)?;
     let effect = folder.path().join("loaded");
     let without = side(library, Some(&effect))?;
-    Ok(Sides { with, without, effect: Some(effect) })
+    Ok(Sides { effect: Some(effect), ..Sides::new(with, without) })
 }
 
 /// The libraries to load first: this one, and those of the user.

@@ -7,7 +7,7 @@
 //! One file for each means.
 
 mod environment;
-mod folder;
+pub(super) mod folder;
 mod library;
 mod patched_copy;
 mod placement;
@@ -53,6 +53,15 @@ pub struct Sides {
     pub without: RunOptions,
     /// Written by the side without the cost when the means takes effect, where that is not certain.
     pub effect: Option<PathBuf>,
+    /// The command as it is, with a trace of the means that does not matter: if it does otherwise, it noticed the means.
+    pub control: Option<RunOptions>,
+}
+
+impl Sides {
+    /// Two sides of a means that always takes effect, and that no program looks for.
+    fn new(with: RunOptions, without: RunOptions) -> Self {
+        Self { with, without, effect: None, control: None }
+    }
 }
 
 /// The sides for a change.

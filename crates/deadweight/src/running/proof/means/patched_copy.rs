@@ -19,7 +19,8 @@ pub(super) const ABOUT: About = About {
     how: "a copy of the binary, in which these instructions do nothing, is mounted over it for these runs; the other side has an \
           unchanged copy",
     besides: "files and messages that a copy writes may be wrong; they are not compared",
-    noticed: "output and exit status; for zeroing also with fresh memory that is not zero",
+    noticed: "output and exit status; for zeroing also with fresh memory that is not zero; a program that checks its own binary \
+              shows by a copy that is one byte longer",
 };
 
 /// The sides: an unchanged copy, and a patched one.
@@ -29,13 +30,13 @@ pub(super) fn sides(
     options: &RunOptions,
     folder: &Folder,
 ) -> Result<Sides, String> {
-    let Copies { original, patched } = copies(folder, binary, patches)?;
+    let Copies { original, patched, longer } = copies(folder, binary, patches)?;
     let side = |copy| {
         let substitute = Some(Substitute { binary: binary.to_owned(), copy });
         let changes = RunChanges { substitute, ..options.changes.clone() };
         RunOptions { changes, ..options.clone() }
     };
-    Ok(Sides { with: side(original), without: side(patched), effect: None })
+    Ok(Sides { control: Some(side(longer)), ..Sides::new(side(original), side(patched)) })
 }
 
 /// Set-user-id, set-group-id and sticky bits of a file's mode.
@@ -43,21 +44,23 @@ const SPECIAL: u32 = 0o7000;
 /// The extended attribute that holds file capabilities.
 const CAPABILITIES: &str = "security.capability";
 
-/// Two copies of a binary.
+/// Copies of a binary.
 #[derive(Clone, Debug)]
 struct Copies {
     /// Unchanged.
     original: PathBuf,
     /// With the patches.
     patched: PathBuf,
+    /// With one byte more, which nothing executes or loads: a program that checks its binary notices it.
+    longer: PathBuf,
 }
 
-/// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
+/// Makes the copies of `binary` and applies `patches` to one. Removes earlier copies.
 ///
 /// # Errors
 /// The reason why it cannot be copied or patched, in words.
 fn copies(folder: &Folder, binary: &Path, patches: &[Patch]) -> Result<Copies, String> {
-    for part in ["original", "patched"] {
+    for part in ["original", "patched", "longer"] {
         // A folder that cannot be removed makes the next copy fail.
         let _ = fs::remove_dir_all(folder.path().join(part));
     }
@@ -73,12 +76,16 @@ fn copies(folder: &Folder, binary: &Path, patches: &[Patch]) -> Result<Copies, S
         ));
     }
     let mut bytes = fs::read(binary).map_err(cannot("read"))?;
-    let (original, patched) = (folder.path().join("original"), folder.path().join("patched"));
-    let original = write_copy(&original, binary, &bytes, &meta).map_err(cannot("copy"))?;
+    let write = |part: &str, bytes: &[u8]| {
+        write_copy(&folder.path().join(part), binary, bytes, &meta).map_err(cannot("copy"))
+    };
+    let original = write("original", &bytes)?;
+    bytes.push(0);
+    let longer = write("longer", &bytes)?;
+    bytes.pop();
     apply(&mut bytes, patches)
         .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
-    let patched = write_copy(&patched, binary, &bytes, &meta).map_err(cannot("copy"))?;
-    Ok(Copies { original, patched })
+    Ok(Copies { original, patched: write("patched", &bytes)?, longer })
 }
 
 /// Writes `bytes` into `folder` under the binary's name, with its permissions.
@@ -188,6 +195,7 @@ mod tests {
         assert_eq!(fs::read(&binary).unwrap(), elf());
         assert_eq!(fs::read(&made.original).unwrap(), elf());
         assert_eq!(fs::read(&made.patched).unwrap()[0x78], 0x90);
+        assert_eq!(fs::read(&made.longer).unwrap()[..elf().len()], elf());
         assert_eq!(made.patched.file_name(), binary.file_name());
         assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&binary, Permissions::from_mode(0o4755)).unwrap();

@@ -36,5 +36,5 @@ pub(super) fn no_quota(options: &RunOptions) -> Result<Sides, String> {
 fn sides(options: &RunOptions, placement: Placement) -> Sides {
     let changes = RunChanges { placement, ..options.changes.clone() };
     let without = RunOptions { changes, ..options.clone() };
-    Sides { with: options.clone(), without, effect: None }
+    Sides::new(options.clone(), without)
 }

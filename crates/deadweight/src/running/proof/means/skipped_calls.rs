@@ -28,5 +28,5 @@ pub(super) fn sides(calls: &[SkippedCall], options: &RunOptions) -> Sides {
         let changes = RunChanges { filter, ..options.changes.clone() };
         RunOptions { changes, ..options.clone() }
     };
-    Sides { with: side(false), without: side(true), effect: None }
+    Sides::new(side(false), side(true))
 }
