@@ -3,7 +3,7 @@
 
   bench/killed_proofs.py [--times N] [--longest S] [--user] [--seed N] [--binary FILE]
 
-Each turn proves one of the programs of bench/proofs through a shell that notes whether its run belongs to a proof, and sends
+Each turn proves one of the programs of bench/proofs through a shell that notes whether its run lacks a cost, and sends
 SIGKILL, SIGTERM, SIGINT or SIGHUP after a random time, or nothing. Then nothing may be left: processes, mounts, folders of proofs, kernel programs;
 the binary and a file beside it must be as they were. Where deadweight was not killed, the program's last run must have been one
 of the program itself. As root; `--user` becomes an ordinary user.
@@ -13,7 +13,7 @@ from identity import ROOT, USER, kernel_programs
 from predictions import BYTES, HERE, compile_one
 
 # `exec` makes the program the child that deadweight knows.
-COMMAND = 'if env | grep -q ^DEADWEIGHT_PROOF=; then echo a proof; else echo itself; fi > last; exec "$0"'
+COMMAND = 'case "$DEADWEIGHT_PROOF" in *:without) echo without a cost;; *) echo itself;; esac > last; exec "$0"'
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, None]
 
 

@@ -8,8 +8,17 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: &str = "src/library";
-const LIBRARIES: [&str; 8] =
-    ["nothing", "allocator", "answers", "buffers", "durable", "sockets", "time_outs", "yields"];
+const LIBRARIES: [&str; 9] = [
+    "nothing",
+    "allocator",
+    "answers",
+    "buffers",
+    "durable",
+    "maps",
+    "sockets",
+    "time_outs",
+    "yields",
+];
 
 fn main() {
     println!("cargo::rerun-if-changed={SOURCES}");

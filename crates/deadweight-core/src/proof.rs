@@ -97,7 +97,8 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     let pairs = things(proof.pairs.into(), "pair");
     let range = format!("{} to {}", number(proof.low), number(proof.high));
     let leaving = leaving_out(means);
-    let said = format!("{pairs} of runs, {same}{}{}", besides(&proof.also), left_over(class));
+    let said =
+        format!("{pairs} of runs, {same}{}{}", besides(&proof.also), left_over(class, means));
     (proof.outcome, proof.text) = match verdict {
         Verdict::Faster => (
             Outcome::Measured,
@@ -161,8 +162,11 @@ fn besides(also: &[String]) -> String {
 }
 
 /// The part of the cost that those runs still have.
-fn left_over(class: &str) -> &'static str {
+fn left_over(class: &str, means: Option<Means>) -> &'static str {
     match class {
+        "memory-churn" if means == Some(Means::Library) => {
+            "; the memory is still cleared each time: keeping it may save more"
+        }
         CHECKS => {
             "; the instructions in place of the checks do nothing but take time: code without them may save more"
         }
@@ -255,7 +259,7 @@ fn take_over(finding: &mut Finding, scale: f64, net: u64) {
 
 /// Whether these means leave a part of the cost: then the saving that they show is the least, and the predicted one stays.
 fn is_least(class: &str, means: Option<Means>) -> bool {
-    means != Some(Means::PatchedCopy) && !left_over(class).is_empty()
+    means != Some(Means::PatchedCopy) && !left_over(class, means).is_empty()
 }
 
 /// Whether most of a finding was tried, and no trial supports it.
@@ -410,6 +414,19 @@ mod tests {
         let much = settled(500);
         assert!(much.saving_share > 0.49, "{much:?}");
         assert_eq!((much.how, much.high), (How::Estimate, 0.8));
+    }
+
+    #[test]
+    fn kept_maps_show_the_least_and_a_setting_all() {
+        let settled = |change| {
+            let removal = Removal { what: "mapping".into(), share: 1.0, change: Ok(change) };
+            let mut report = report("memory-churn", std::slice::from_ref(&removal));
+            let proof = judge("memory-churn", &removal, &trial(9, 1000, 400));
+            settle(&mut report, vec![(vec![0], proof)], 1.0);
+            report.findings.remove(0).how
+        };
+        assert_eq!(settled(Change::Library(Preloaded::Maps)), How::Estimate);
+        assert_eq!(settled(Change::Environment(Vec::new())), How::Measured);
     }
 
     #[test]

@@ -38,6 +38,8 @@ pub enum Library {
     Buffers,
     /// Files are opened without O_SYNC and O_DSYNC: writes that wait until their data is stored left out.
     Durable,
+    /// Memory that is unmapped is kept for the next mapping: the cost of mapping and faulting it in again left out.
+    Maps,
     /// TCP sends and acknowledges at once: waits for delayed acknowledgements left out.
     Sockets,
     /// Waits that only the clock ends are cut short: sleeps and time-outs left out.
@@ -48,12 +50,13 @@ pub enum Library {
 
 impl Library {
     /// All libraries.
-    pub const ALL: [Library; 8] = [
+    pub const ALL: [Library; 9] = [
         Library::Nothing,
         Library::Allocator,
         Library::Answers,
         Library::Buffers,
         Library::Durable,
+        Library::Maps,
         Library::Sockets,
         Library::TimeOuts,
         Library::Yields,
@@ -68,6 +71,7 @@ impl Library {
             Library::Answers => include_bytes!(concat!(env!("OUT_DIR"), "/answers.so")),
             Library::Buffers => include_bytes!(concat!(env!("OUT_DIR"), "/buffers.so")),
             Library::Durable => include_bytes!(concat!(env!("OUT_DIR"), "/durable.so")),
+            Library::Maps => include_bytes!(concat!(env!("OUT_DIR"), "/maps.so")),
             Library::Sockets => include_bytes!(concat!(env!("OUT_DIR"), "/sockets.so")),
             Library::TimeOuts => include_bytes!(concat!(env!("OUT_DIR"), "/time_outs.so")),
             Library::Yields => include_bytes!(concat!(env!("OUT_DIR"), "/yields.so")),
@@ -83,6 +87,7 @@ impl Library {
             Library::Answers => "libdeadweight_answers.so",
             Library::Buffers => "libdeadweight_buffers.so",
             Library::Durable => "libdeadweight_durable.so",
+            Library::Maps => "libdeadweight_maps.so",
             Library::Sockets => "libdeadweight_sockets.so",
             Library::TimeOuts => "libdeadweight_time_outs.so",
             Library::Yields => "libdeadweight_yields.so",

@@ -16,7 +16,7 @@ pub(crate) unsafe fn call(
 }
 
 /// Private zeroed memory, or null.
-#[cfg(any(library = "allocator", library = "answers", library = "buffers"))]
+#[cfg(any(library = "allocator", library = "answers", library = "buffers", library = "maps"))]
 pub(crate) unsafe fn map(len: usize) -> *mut u8 {
     const MMAP: c_long = 9;
     const READ_WRITE: usize = 3;

@@ -31,6 +31,8 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
     crate::answers::start();
     #[cfg(library = "durable")]
     crate::durable::start();
+    #[cfg(library = "maps")]
+    crate::maps::start();
     #[cfg(library = "sockets")]
     crate::sockets::start();
     #[cfg(library = "time_outs")]

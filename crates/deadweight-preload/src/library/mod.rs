@@ -18,11 +18,13 @@ mod c;
 mod durable;
 mod kernel;
 mod loaded;
+#[cfg(library = "maps")]
+mod maps;
 #[cfg(not(any(library = "nothing", library = "allocator", library = "yields")))]
 mod real;
 #[cfg(library = "sockets")]
 mod sockets;
-#[cfg(any(library = "allocator", library = "answers", library = "buffers"))]
+#[cfg(any(library = "allocator", library = "answers", library = "buffers", library = "maps"))]
 mod spin;
 #[cfg(library = "time_outs")]
 mod time_outs;

@@ -68,6 +68,8 @@ fn a_library_exports_what_it_takes_the_place_of() {
     }
     let durable = ["__open64_2", "__open_2", "__openat64_2", "__openat_2"];
     assert_eq!(exported(Library::Durable)[..4], durable);
+    let maps = ["madvise", "mlock", "mmap", "mmap64", "mprotect", "mremap", "munmap"];
+    assert_eq!(exported(Library::Maps), maps);
     assert_eq!(exported(Library::Yields), ["pthread_yield", "sched_yield", "thrd_yield"]);
     let time_outs = exported(Library::TimeOuts);
     for name in

@@ -67,6 +67,20 @@ fn questions_are_answered_as_before_until_something_changes() {
 }
 
 #[test]
+fn fresh_memory_is_zero_and_costs_less_the_second_time() {
+    let program = build("maps.c", "maps", &["-O1"]);
+    let program = program.to_str().unwrap();
+    let plain = run(Library::Nothing, &[program]).0;
+    assert_eq!(plain.lines().count(), 10, "{plain}");
+    assert_eq!(run(Library::Maps, &[program]).0, plain);
+    let often = [program, "20000"];
+    let (plain, slow) = run(Library::Nothing, &often);
+    let (other, fast) = run(Library::Maps, &often);
+    assert_eq!(plain, other);
+    assert!(fast * 2 < slow, "{fast:?} {slow:?}");
+}
+
+#[test]
 fn the_same_question_is_asked_once() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/programs");
     let program = build(folder.join("recheck.cpp").to_str().unwrap(), "recheck", &["-O2"]);

@@ -207,6 +207,8 @@ pub enum Preloaded {
     Buffers,
     /// Opens files without O_SYNC and O_DSYNC.
     Durable,
+    /// Keeps memory that is unmapped for the next mapping.
+    Maps,
     /// Sends and acknowledges TCP at once.
     Sockets,
     /// Cuts waits short that only the clock ends.

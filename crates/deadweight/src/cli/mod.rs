@@ -123,16 +123,17 @@ pub enum Verb {
 
 /// Run a command and print its ledger.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("repeating").multiple(true))]
 pub struct Run {
     /// Repeat the command: N clean (untraced) runs give the time, some traced runs give the reasons.
     /// `auto` repeats until the median is known to ±2 %, or for about 3 seconds.
-    #[arg(short, long, value_name = "N|auto", conflicts_with = "pid")]
+    #[arg(short, long, value_name = "N|auto", conflicts_with = "pid", group = "repeating")]
     pub runs: Option<Runs>,
     /// Warm-up runs, which are not counted.
-    #[arg(short, long, value_name = "N", default_value_t = 0, requires = "runs")]
+    #[arg(short, long, value_name = "N", default_value_t = 0, requires = "repeating")]
     pub warmup: u32,
     /// Continue when a run fails: with any exit code, or with one of these (`-i=1,2`).
-    #[arg(short, long, requires = "runs", num_args = 0..=1, require_equals = true, value_name = "CODES",
+    #[arg(short, long, requires = "repeating", num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
     /// Whether savings are measured.

@@ -12,9 +12,9 @@ pub struct Prove {
     /// Prove the best findings: run the command in pairs, once as it is and once with a cost left out, at least 9 pairs for each,
     /// and report the measured saving. What can be left out, and by what means: `--list-proofs`. Implies `-r auto`, so the command
     /// must be safe to repeat. If standard output, standard error or exit status differ, nothing is promised; files that it writes
-    /// are not compared. The last run is the program as it is. Its file is never changed. `--prove=wait-disk,gc` proves only
-    /// findings of these classes.
-    #[arg(long, conflicts_with = "pid", num_args = 0..=1, require_equals = true, value_name = "CLASS,...",
+    /// are not compared. The last run is the program as it is, also after Ctrl-C. Its file is never changed. `--prove=wait-disk,gc` proves
+    /// only findings of these classes. With `--pid`: says what could be left out of a run of its command.
+    #[arg(long, group = "repeating", num_args = 0..=1, require_equals = true, value_name = "CLASS,...",
         default_missing_value = "all")]
     pub prove: Option<Classes>,
     /// How long all proofs together may take.

@@ -38,6 +38,10 @@ fn proving_is_asked_for() {
     assert_eq!(asked("--prove=gc,wait-disk -- ls"), Some(two));
     assert!(parse("--prove=wait-disc -- ls").unwrap_err().contains("`wait-disk` is one"));
     assert!(parse("--prove-budget 5s -- ls").unwrap_err().contains("--prove"));
+    assert!(parse("--prove -i -w 1 -- ls").unwrap().run.ignore_failure.is_some());
+    assert!(parse("--prove -r 9 -- ls").unwrap().run.runs.is_some());
+    assert!(parse("-i -- ls").unwrap_err().contains("--runs"));
+    assert!(parse("--prove --pid 7").unwrap().run.prove.prove.is_some());
     assert!(parse("--list-proofs").unwrap().run.prove.list_proofs);
     assert!(parse("report f.dwt --prove").unwrap_err().contains("--prove"));
 }

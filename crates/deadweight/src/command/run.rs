@@ -14,7 +14,7 @@ use crate::recorder::{Recorder, Target};
 use crate::render::explanation;
 use crate::running::counting_run::CountingRun;
 use crate::running::program;
-use crate::running::proof::{ProofOptions, means, prove};
+use crate::running::proof::{self, ProofOptions, means, prove};
 use crate::running::repeat::repeat;
 use crate::running::series::{RunChanges, RunOptions, RunResults, is_interrupted};
 use deadweight_record::{AttachRequest, Request};
@@ -133,6 +133,9 @@ fn attach(
     let mut report = weighed(ran, of, options.view.inside.as_deref())?;
     if let Some(inside) = &mut report.inside {
         NOT_COUNTED.clone_into(&mut inside.uncounted);
+    }
+    if let Some(classes) = &options.prove.prove {
+        report.warnings.push(proof::of_a_running_process(&report, classes));
     }
     let written = outputs.write(&report, picture.as_ref());
     both(written, keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace)))?;

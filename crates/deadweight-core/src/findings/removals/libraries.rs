@@ -4,11 +4,13 @@
 
 use super::calls::{SMALL, sync_share};
 use crate::account::{AccountId, Detail};
+use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::same_files::BY_PATH;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Change, Preloaded, Removal};
+use deadweight_trace::ids::{ImageId, StackId};
 use deadweight_trace::units::Ns;
 
 /// From this many yields on they are a loop that waits.
@@ -49,6 +51,29 @@ pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId) -> Option<
     let share = 1.0 - sync_share(found, process)?;
     let what = "the waits of each write (O_SYNC, O_DSYNC)";
     (share >= SMALL).then(|| part(what, Preloaded::Durable, share))
+}
+
+/// Memory that the program itself maps and unmaps: a call right above the C library's function.
+pub(super) fn mapped(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Removal> {
+    let symbols = found.facts.symbols();
+    let of_c_library = |image: ImageId| {
+        let image = symbols.images.get(image.index());
+        image.is_some_and(|image| symbols.name(image.path).ends_with("/libc.so.6"))
+    };
+    let is_own = |stack: &StackId| {
+        let mut frames = CallSite::Stack(*stack).frames(symbols).map(|(at, _)| at.image);
+        frames.next().is_some_and(of_c_library)
+            && frames.next().is_some_and(|image| !of_c_library(image))
+    };
+    let (mut own, mut all) = (0, 0);
+    let groups = found.facts.call_groups.of_process(process).map(|(_, group)| group);
+    for (stack, calls) in groups.filter(|group| group.churns).flat_map(|group| &group.sites) {
+        all += calls;
+        own += if is_own(stack) { *calls } else { 0 };
+    }
+    let share = own as f64 / all.max(1) as f64;
+    let what = "mapping and unmapping memory of the same sizes (it is cleared instead)";
+    (share >= SMALL).then(|| part(what, Preloaded::Maps, share))
 }
 
 /// Loops of `sched_yield`.

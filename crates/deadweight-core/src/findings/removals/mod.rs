@@ -48,7 +48,13 @@ pub(crate) fn removals(
         }
         "parallel-overhead" => settings::one_thread(found, process),
         "gc" => settings::collections(found, process),
-        "memory-churn" => settings::kept_memory(found, process),
+        "memory-churn" => {
+            // What the program maps itself, no setting of `malloc` keeps.
+            let mapped = libraries::mapped(found, process);
+            let kept = settings::kept_memory(found, process);
+            let some = mapped.as_ref().is_none_or(|mapped| mapped.share < 1.0 - calls::SMALL);
+            mapped.into_iter().chain(kept.into_iter().filter(|_| some)).collect()
+        }
         "first-touch" => settings::huge_pages(found, process, "most page faults"),
         "small-pages" => settings::huge_pages(found, process, "small pages"),
         "allocation" => vec![library("the time in the allocator", Preloaded::Allocator)],
@@ -164,6 +170,45 @@ mod tests {
             parallel-overhead: it (the program needs the threads' work)
         "#]]
         .assert_eq(&left_out(&team("pthread_barrier_wait @libc.so.6 <- relax (s.c:7)")));
+    }
+
+    /// Maps ten pages, touches them and unmaps them, twenty times, by these callers.
+    fn mapping(by: &str) -> String {
+        let mut text = String::from(
+            "image app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n",
+        );
+        for at in (100..20_000).step_by(1000) {
+            text += &format!(
+                "{at} syscall mmap 40960 3 34 0 from mmap @libc.so.6 <- {by}\n{} back 0x7000\n",
+                at + 20
+            );
+            for page in 0..10 {
+                let fault = at + 100 + page * 50;
+                text += &format!(
+                    "{fault} fault {:#x} from fill (a.c:7) <- main\n{} fault-end\n",
+                    0x7000 + page * 4096,
+                    fault + 30
+                );
+            }
+            text += &format!(
+                "{} syscall munmap 0x7000 40960 from munmap @libc.so.6 <- {by}\n{} back 0\n",
+                at + 800,
+                at + 890
+            );
+        }
+        text + "20500 exit\n20500 off dead"
+    }
+
+    #[test]
+    fn memory_that_the_program_maps_is_kept_and_that_of_malloc_by_a_setting() {
+        expect![[r#"
+            memory-churn: mapping and unmapping memory of the same sizes (it is cleared instead) (Maps)
+        "#]]
+        .assert_eq(&left_out(&mapping("pack (a.c:5) <- main (a.c:9)")));
+        expect![[r#"
+            memory-churn: giving memory back (glibc.malloc.trim_threshold, mmap_max) (GLIBC_TUNABLES)
+        "#]]
+        .assert_eq(&left_out(&mapping("malloc @libc.so.6 <- pack (a.c:5) <- main (a.c:9)")));
     }
 
     #[test]

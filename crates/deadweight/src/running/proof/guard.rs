@@ -53,9 +53,12 @@ impl Guard {
         Ok(Self { process, mark })
     }
 
-    /// The variable for a run that must not outlive this process.
-    pub(super) fn mark(&self) -> (OsString, OsString) {
-        (MARK.into(), self.mark.clone())
+    /// The variable for a run that must not outlive this process; `side` says which one of a pair.
+    pub(super) fn mark(&self, side: &str) -> (OsString, OsString) {
+        let mut value = self.mark.clone();
+        value.push(":");
+        value.push(side);
+        (MARK.into(), value)
     }
 }
 
@@ -80,6 +83,7 @@ pub(crate) fn guard(words: &[OsString]) -> u8 {
     let mut variable = OsString::from(MARK);
     variable.push("=");
     variable.push(mark);
+    variable.push(":");
     for _ in 0..ROUNDS {
         if !kill_marked(&variable) {
             break;
@@ -93,7 +97,7 @@ pub(crate) fn guard(words: &[OsString]) -> u8 {
     0
 }
 
-/// Kills the processes with this variable, and their descendants. Returns whether there were any.
+/// Kills the processes with a variable that begins like this, and their descendants. Returns whether there were any.
 fn kill_marked(variable: &OsStr) -> bool {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -120,10 +124,10 @@ fn kill_if(number: u32, condition: impl Fn(u32) -> bool) -> bool {
     true
 }
 
-/// Whether a process was started with this variable.
+/// Whether a process was started with a variable that begins like this.
 fn has(number: u32, variable: &OsStr) -> bool {
     let environment = fs::read(format!("/proc/{number}/environ")).unwrap_or_default();
-    environment.split(|byte| *byte == 0).any(|entry| entry == variable.as_bytes())
+    environment.split(|byte| *byte == 0).any(|entry| entry.starts_with(variable.as_bytes()))
 }
 
 #[cfg(test)]
@@ -139,12 +143,12 @@ mod tests {
             command.args(["-c", "env -i sleep 60; :"]).env(MARK, value);
             command.spawn().unwrap()
         };
-        let (mut ours, mut other) = (shell(&mark), shell("another"));
+        let (mut ours, mut other) = (shell(&format!("{mark}:side")), shell("another"));
         while descendants(ours.id()).len() < 2 {
             std::thread::sleep(PAUSE);
         }
         let inner = descendants(ours.id())[1];
-        let variable = OsString::from(format!("{MARK}={mark}"));
+        let variable = OsString::from(format!("{MARK}={mark}:"));
         assert!(kill_marked(&variable));
         assert!(!ours.wait().unwrap().success());
         while Path::new(&format!("/proc/{inner}/exe")).read_link().is_ok() {

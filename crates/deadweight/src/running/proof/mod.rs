@@ -155,6 +155,26 @@ pub fn prove(
     Ok(prover.interrupts.seen())
 }
 
+/// Why nothing is proved of a process that runs already, and what could be.
+#[must_use]
+pub fn of_a_running_process(report: &Report, classes: &Classes) -> String {
+    let jobs = jobs(report, classes);
+    let mut what: Vec<&str> = { jobs.iter() }
+        .filter(|job| job.removal.change.is_ok())
+        .map(|job| job.removal.what.as_str())
+        .collect();
+    what.dedup();
+    let why = "nothing was proved: a process that runs already cannot be run again";
+    match what[..] {
+        [] => format!("{why}; none of its findings saves 5 % or more and can be left out"),
+        _ => format!(
+            "{why}. `deadweight --prove -- COMMAND` would run its command up to {} times without {}",
+            FIRST_RUNS as usize + 2 * MOST,
+            what.join(", and as often without ")
+        ),
+    }
+}
+
 fn nothing_to_try(classes: &Classes) -> String {
     let of_these = match classes {
         Classes::All => String::new(),
@@ -204,9 +224,11 @@ impl Prover<'_> {
         }
         let sides = means::sides(change, self.options.run, &self.folder);
         let mut sides = sides.map_err(Stop::NoResult)?;
-        for side in [&mut sides.with, &mut sides.without].into_iter().chain(&mut sides.control) {
-            side.changes.environment.push(self.guard.mark());
+        for side in [&mut sides.with].into_iter().chain(&mut sides.control) {
+            side.changes.environment.push(self.guard.mark("with it"));
         }
+        // As long: where the stack begins depends on the environment.
+        sides.without.changes.environment.push(self.guard.mark("without"));
         self.warn(change);
         self.progress.say(saying);
         let (mut a, first) = self.as_it_is(&sides.with)?;

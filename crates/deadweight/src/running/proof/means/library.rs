@@ -11,6 +11,7 @@ pub(super) const ABOUT: About = About {
     means: Means::Library,
     classes: &[
         "allocation",
+        "memory-churn",
         "network-turns",
         "repeated-syscalls",
         "tiny-reads",
@@ -19,7 +20,7 @@ pub(super) const ABOUT: About = About {
         "wait-disk",
         "wait-sleep",
     ],
-    how: "LD_PRELOAD of a small library: an allocator that never gives memory back, buffers for small reads and writes, the first answer for each later stat or access of the same path, TCP_NODELAY \
+    how: "LD_PRELOAD of a small library: an allocator that never gives memory back, buffers for small reads and writes, the first answer for each later stat or access of the same path, unmapped memory for the next mapping, TCP_NODELAY \
           and TCP_QUICKACK, short sleeps in place of sched_yield, files opened without O_SYNC, or waits whose \
           time-out comes at once, with clocks that run ahead by as much; the other side loads an empty one",
     besides: "where memory lies, when writes reach their file and whether they are durable, which clocks and changes of files a program sees; not for \
@@ -40,6 +41,7 @@ pub(super) fn sides(
         Preloaded::Answers => Library::Answers,
         Preloaded::Buffers => Library::Buffers,
         Preloaded::Durable => Library::Durable,
+        Preloaded::Maps => Library::Maps,
         Preloaded::Sockets => Library::Sockets,
         Preloaded::TimeOuts => Library::TimeOuts,
         Preloaded::Yields => Library::Yields,
