@@ -250,6 +250,9 @@ fn take_over(finding: &mut Finding, scale: f64, net: u64) {
         finding.saving_share = finding.saving_share.max(saving);
         finding.low = finding.low.max(low).min(finding.saving_share);
         finding.high = finding.high.max(high);
+        if finding.how == How::Candidate && low >= WORTH {
+            finding.how = How::Estimate;
+        }
     } else {
         finding.how = How::Measured;
         (finding.saving_share, finding.low, finding.high) = (saving, low, high);
@@ -259,7 +262,8 @@ fn take_over(finding: &mut Finding, scale: f64, net: u64) {
 
 /// Whether these means leave a part of the cost: then the saving that they show is the least, and the predicted one stays.
 fn is_least(class: &str, means: Option<Means>) -> bool {
-    means != Some(Means::PatchedCopy) && !left_over(class, means).is_empty()
+    let left_over = !left_over(class, means).is_empty();
+    left_over && (means != Some(Means::PatchedCopy) || class == CHECKS)
 }
 
 /// Whether most of a finding was tried, and no trial supports it.
@@ -427,6 +431,22 @@ mod tests {
         };
         assert_eq!(settled(Change::Library(Preloaded::Maps)), How::Estimate);
         assert_eq!(settled(Change::Environment(Vec::new())), How::Measured);
+    }
+
+    #[test]
+    fn checks_that_become_nothing_show_the_least() {
+        let settled = |without| {
+            let removals = [removal("the checks of the loop at a.rs:3", 1.0)];
+            let mut report = report("bounds-checks", &removals);
+            report.findings[0].how = How::Candidate;
+            let proof = judge("bounds-checks", &removals[0], &trial(9, 1000, without));
+            settle(&mut report, vec![(vec![0], proof)], 1.0);
+            let finding = report.findings.remove(0);
+            (finding.how, finding.saving_share)
+        };
+        // Vectors, which a compiler makes of a loop without checks, are not in it.
+        assert_eq!(settled(990), (How::Candidate, 0.4));
+        assert_eq!(settled(900), (How::Estimate, 0.4));
     }
 
     #[test]
