@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const SOURCES: &str = "src/library";
-const LIBRARIES: [&str; 9] = [
+const LIBRARIES: [&str; 10] = [
     "nothing",
     "allocator",
     "answers",
@@ -17,6 +17,7 @@ const LIBRARIES: [&str; 9] = [
     "maps",
     "sockets",
     "time_outs",
+    "twice",
     "yields",
 ];
 

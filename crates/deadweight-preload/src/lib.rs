@@ -22,6 +22,11 @@ mod library;
 /// no effect (a static program, or one that does not pass its environment on).
 pub const LOADED: &str = "DEADWEIGHT_PRELOADED";
 
+/// Environment variable of [`Library::Twice`]: `2:PATH:CALLS`, or `1:PATH:CALLS` for the other side of a pair.
+///
+/// The path is that of the binary with the calls, these are addresses in its file, in hexadecimal, at most eight, with commas between.
+pub const TWICE: &str = "DEADWEIGHT_TWICE";
+
 /// One of the libraries.
 ///
 /// A glibc before 2.34 has `dlsym` in a library of its own: `libdl.so.2` has to be preloaded, too, with all but the first
@@ -44,13 +49,15 @@ pub enum Library {
     Sockets,
     /// Waits that only the clock ends are cut short: sleeps and time-outs left out.
     TimeOuts,
+    /// Some calls are made twice: what cannot be left out, added once more.
+    Twice,
     /// Who yields sleeps for a moment: loops of yields left out.
     Yields,
 }
 
 impl Library {
     /// All libraries.
-    pub const ALL: [Library; 9] = [
+    pub const ALL: [Library; 10] = [
         Library::Nothing,
         Library::Allocator,
         Library::Answers,
@@ -59,6 +66,7 @@ impl Library {
         Library::Maps,
         Library::Sockets,
         Library::TimeOuts,
+        Library::Twice,
         Library::Yields,
     ];
 
@@ -74,6 +82,7 @@ impl Library {
             Library::Maps => include_bytes!(concat!(env!("OUT_DIR"), "/maps.so")),
             Library::Sockets => include_bytes!(concat!(env!("OUT_DIR"), "/sockets.so")),
             Library::TimeOuts => include_bytes!(concat!(env!("OUT_DIR"), "/time_outs.so")),
+            Library::Twice => include_bytes!(concat!(env!("OUT_DIR"), "/twice.so")),
             Library::Yields => include_bytes!(concat!(env!("OUT_DIR"), "/yields.so")),
         }
     }
@@ -90,6 +99,7 @@ impl Library {
             Library::Maps => "libdeadweight_maps.so",
             Library::Sockets => "libdeadweight_sockets.so",
             Library::TimeOuts => "libdeadweight_time_outs.so",
+            Library::Twice => "libdeadweight_twice.so",
             Library::Yields => "libdeadweight_yields.so",
         }
     }

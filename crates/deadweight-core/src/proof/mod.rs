@@ -92,7 +92,11 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     let walls = [series(|p| p.0.wall), series(|p| p.1.wall)];
     let (ratio, verdict) = compare::judge(&walls, true, 1, 1);
     proof.pairs = u32::try_from(trial.pairs.len()).unwrap_or(u32::MAX);
-    (proof.saving, proof.low, proof.high) = (1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low);
+    let added = means == Some(Means::Twice);
+    (proof.saving, proof.low, proof.high) = match added {
+        true => (ratio.value - 1.0, ratio.low - 1.0, ratio.high - 1.0),
+        false => (1.0 - ratio.value, 1.0 - ratio.high, 1.0 - ratio.low),
+    };
     proof.also = also(&trial.pairs);
     let pairs = things(proof.pairs.into(), "pair");
     let range = format!("{} to {}", number(proof.low), number(proof.high));
@@ -100,6 +104,16 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
     let said =
         format!("{pairs} of runs, {same}{}{}", besides(&proof.also), left_over(class, means));
     (proof.outcome, proof.text) = match verdict {
+        Verdict::Slower if added => (
+            Outcome::Measured,
+            format!(
+                "measured, at least: {leaving} {what} takes {} % more time ({range}), {said}: as much goes away with them",
+                number(proof.saving)
+            ),
+        ),
+        Verdict::Faster if added => {
+            (Outcome::NoSaving, format!("no saving shown by {leaving} {what}: {range} %, {said}"))
+        }
         Verdict::Faster => (
             Outcome::Measured,
             format!(
@@ -193,7 +207,8 @@ fn take_over(finding: &mut Finding, scale: f64, net: u64) {
 /// Whether these means leave a part of the cost: then the saving that they show is the least, and the predicted one stays.
 fn is_least(class: &str, means: Option<Means>) -> bool {
     let left_over = !left_over(class, means).is_empty();
-    left_over && (means != Some(Means::PatchedCopy) || class == CHECKS)
+    means == Some(Means::Twice)
+        || left_over && (means != Some(Means::PatchedCopy) || class == CHECKS)
 }
 
 /// Whether most of a finding was tried, and no trial supports it.
@@ -354,6 +369,27 @@ mod tests {
         };
         assert_eq!(settled(Change::Library(Preloaded::Maps)), How::Estimate);
         assert_eq!(settled(Change::Environment(Vec::new())), How::Measured);
+    }
+
+    #[test]
+    fn what_is_done_twice_shows_the_least_and_withdraws_nothing() {
+        let change = Ok(Change::Twice("/app".into(), Vec::new()));
+        let removal = Removal { what: "the copies at a.c:3".into(), share: 1.0, change };
+        let settled = |twice| {
+            let mut report = report("buffer-copies", std::slice::from_ref(&removal));
+            let proof = judge("buffer-copies", &removal, &trial(9, 1000, twice));
+            settle(&mut report, vec![(vec![0], proof)], 1.0);
+            assert!(report.withdrawn.is_empty());
+            report.findings.remove(0)
+        };
+        let more = settled(1500);
+        assert!(more.saving_share > 0.49 && more.low > 0.48, "{more:?}");
+        assert_eq!((more.how, more.proofs[0].outcome), (How::Estimate, Outcome::Measured));
+        expect!["measured, at least: doing twice the copies at a.c:3 takes 50 % more time (49 to 50), 9 pairs of runs, same output: as much goes away with them"].assert_eq(&more.evidence[0]);
+        let same = settled(1000);
+        assert_eq!((same.saving_share, same.proofs[0].outcome), (0.4, Outcome::NoSaving));
+        // Nothing is faster because it is done twice: that is chance.
+        assert_eq!(settled(900).proofs[0].outcome, Outcome::NoSaving);
     }
 
     #[test]

@@ -15,6 +15,7 @@ pub(super) fn leaving_out(means: Option<Means>) -> &'static str {
     match means {
         Some(Means::PatchedCopy) => "removing",
         Some(Means::SkippedCalls) => "skipping",
+        Some(Means::Twice) => "doing twice",
         _ => "leaving out",
     }
 }

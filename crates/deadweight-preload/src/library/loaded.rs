@@ -18,7 +18,7 @@ static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *const *co
 unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *const *const c_char) {
     let known = c::environ;
     let environment = if known.is_null() { envp } else { known };
-    if let Some(path) = find(environment) {
+    if let Some(path) = find(environment, VARIABLE) {
         let errno = *c::__errno_location();
         append(path);
         c::set_errno(errno);
@@ -37,14 +37,20 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
     crate::sockets::start();
     #[cfg(library = "time_outs")]
     crate::time_outs::start();
+    #[cfg(library = "twice")]
+    crate::twice::start(environment);
 }
 
-unsafe fn find(mut environment: *const *const c_char) -> Option<*const c_char> {
+/// The value of a variable, which is given with its `=`.
+pub(crate) unsafe fn find(
+    mut environment: *const *const c_char,
+    variable: &CStr,
+) -> Option<*const c_char> {
     if environment.is_null() {
         return None;
     }
     while !(*environment).is_null() {
-        let name = VARIABLE.to_bytes();
+        let name = variable.to_bytes();
         if (0..name.len()).all(|at| *(*environment).add(at) as u8 == name[at]) {
             return Some((*environment).add(name.len()));
         }

@@ -95,7 +95,8 @@ impl Table {
 
     /// Keeps a mapping that the program has no more. False if it cannot be kept.
     fn keep(&mut self, at: usize, len: usize) -> bool {
-        let known = |place: &&mut Place| !place.kept && place.at == at && place.len == len;
+        let known =
+            |place: &&mut Place| len > 0 && !place.kept && place.at == at && place.len == len;
         match self.places.iter_mut().find(known) {
             Some(place) if self.kept + len <= LIMIT => {
                 place.kept = true;

@@ -28,6 +28,8 @@ mod sockets;
 mod spin;
 #[cfg(library = "time_outs")]
 mod time_outs;
+#[cfg(library = "twice")]
+mod twice;
 #[cfg(library = "yields")]
 mod yields;
 

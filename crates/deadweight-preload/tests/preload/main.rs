@@ -11,4 +11,5 @@ mod buffers;
 mod harness;
 mod library;
 mod programs;
+mod twice;
 mod waits;

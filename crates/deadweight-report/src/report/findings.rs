@@ -3,6 +3,7 @@
 //! Data only. Not for judging them: `deadweight-core` does that.
 
 use deadweight_trace::patch::Patch;
+use deadweight_trace::units::FileAddr;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -139,6 +140,8 @@ pub enum Means {
     OneCpu,
     /// A cgroup without a CPU quota.
     NoQuota,
+    /// Calls that are made twice: what they take is added once more.
+    Twice,
 }
 
 /// The outcome of a removal.
@@ -182,6 +185,8 @@ pub enum Change {
     OneCpu,
     /// It runs in a cgroup that has no CPU quota.
     NoQuota,
+    /// These calls of the binary at this path, by their addresses in its file, are made twice.
+    Twice(String, Vec<FileAddr>),
 }
 
 /// As the value of a variable: half of the memory that is available when the program runs, in bytes.
@@ -228,6 +233,7 @@ impl Change {
             Self::Library(_) => Means::Library,
             Self::OneCpu => Means::OneCpu,
             Self::NoQuota => Means::NoQuota,
+            Self::Twice(..) => Means::Twice,
         }
     }
 }

@@ -299,6 +299,19 @@ fn an_allocator_and_buffers_are_loaded_first() {
 }
 
 #[test]
+fn scans_that_cannot_be_left_out_are_done_twice() {
+    for program in ["@appended_by_strcat", "@scanned_rest"] {
+        Truth::of(program)
+            .with(&["--prove=rescans"])
+            .expect("what its scans cost at least is measured".into(), |r| {
+                let least = "measured, at least: doing twice the scans at";
+                tried(r, "rescans", least) && of(r, "rescans").is_some_and(|f| f.low > 0.2)
+            })
+            .check();
+    }
+}
+
+#[test]
 fn what_cannot_be_left_out_has_an_upper_bound() {
     Truth::of("@default_hasher")
         .with(&["--prove"])

@@ -10,6 +10,7 @@ mod calls;
 mod libraries;
 mod patches;
 mod settings;
+mod twice;
 
 use crate::account::AccountId;
 use crate::facts::processes::ProcessId;
@@ -17,6 +18,7 @@ use crate::inspect::Inspection;
 use deadweight_report::report::{Change, Preloaded, Removal};
 use deadweight_trace::units::Ns;
 use libraries::library;
+use twice::twice;
 
 /// The removals for a finding of `class` in `process`.
 pub(crate) fn removals(
@@ -58,6 +60,9 @@ pub(crate) fn removals(
         "first-touch" => settings::huge_pages(found, process, "most page faults"),
         "small-pages" => settings::huge_pages(found, process, "small pages"),
         "allocation" => vec![library("the time in the allocator", Preloaded::Allocator)],
+        "buffer-copies" => twice(found, class, process, "the copies"),
+        "rescans" => twice(found, class, process, "the scans"),
+        "text-conversion" => twice(found, class, process, "the conversions"),
         "tiny-reads" => vec![library("small reads", Preloaded::Buffers)],
         "tiny-writes" => vec![library("small writes", Preloaded::Buffers)],
         _ => Vec::new(),
@@ -209,6 +214,35 @@ mod tests {
             memory-churn: giving memory back (glibc.malloc.trim_threshold, mmap_max) (GLIBC_TUNABLES)
         "#]]
         .assert_eq(&left_out(&mapping("malloc @libc.so.6 <- pack (a.c:5) <- main (a.c:9)")));
+    }
+
+    /// A program that looks for the end of a text most of its time, called like this.
+    fn scanning(by: &str) -> String {
+        let mut text = String::from(
+            "image app path /app language C\nimage libc.so.6 path /lib/libc.so.6\nimage libp.so path /usr/lib/libp.so\n\
+             sample-period 1000\ntask 1 app\n0 on\n0 exec /app\n0 main\n",
+        );
+        for at in (500..100_000).step_by(1000) {
+            let scan = format!("rawmemchr @libc.so.6+0x90 <- {by} <- main (a.c:20) @0x1100");
+            let stack = if at / 1000 % 10 < 8 { scan } else { "main (a.c:19) @0x10f0".into() };
+            text += &format!("{at} sample {stack}\n");
+        }
+        text + "100000 exit\n100000 off dead"
+    }
+
+    #[test]
+    fn a_scan_that_the_program_calls_is_done_twice_and_one_inside_of_a_library_is_not() {
+        let sscanf = "__isoc99_sscanf @libc.so.6+0x50 <-";
+        expect![[r#"
+            rescans: the scans at a.c:5 (Twice("/app", [FileAddr(4096)]))
+        "#]]
+        .assert_eq(&left_out(&scanning(&format!("{sscanf} take (a.c:5) @0x1000"))));
+        expect![[r#"
+            rescans: it (the program uses the result)
+        "#]]
+        .assert_eq(&left_out(&scanning(&format!(
+            "{sscanf} parse @libp.so+0x20 <- take (a.c:5) @0x1000"
+        ))));
     }
 
     #[test]

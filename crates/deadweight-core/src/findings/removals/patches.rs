@@ -1,7 +1,7 @@
 //! What can be removed from the program's own binary: calls and block instructions that zero memory, one place at a time;
 //! the checks of one loop; the lock prefixes of counters that only one thread changes.
 //!
-//! Copies are not tried: their result is used. `deadweight_code::removal` makes the bytes.
+//! Copies are not tried: their result is used (see `twice`). `deadweight_code::removal` makes the bytes.
 
 use crate::account::AccountId;
 use crate::cost::checked_loops;
@@ -74,7 +74,7 @@ fn own_image(symbols: &Symbols, image: ImageId) -> Option<&str> {
 }
 
 /// `main.cpp:11`, or the function where no line is known.
-fn place(symbols: &Symbols, site: CallSite) -> String {
+pub(super) fn place(symbols: &Symbols, site: CallSite) -> String {
     let Some((_, frame)) = own_frame(symbols, site) else { return "a place without a name".into() };
     let file = symbols.name(frame.file).rsplit('/').next().unwrap_or_default();
     if file.is_empty() || frame.line == 0 {

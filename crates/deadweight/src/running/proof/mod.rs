@@ -127,7 +127,12 @@ pub fn prove(
     let mut broken_off = None;
     for (number, job) in jobs.iter().enumerate() {
         let Job { findings, class, removal, at_most } = job;
-        let saying = format!("proof {} of {count}: without {}", number + 1, removal.what);
+        let saying = match &removal.change {
+            Ok(Change::Twice(..)) => {
+                format!("proof {} of {count}: {} twice", number + 1, removal.what)
+            }
+            _ => format!("proof {} of {count}: without {}", number + 1, removal.what),
+        };
         match prover.trial(class, removal, &saying) {
             Ok(trial) => proofs.push((findings.clone(), judge(class, removal, &trial))),
             Err(Stop::NoResult(why)) => {

@@ -46,24 +46,31 @@ pub(super) fn sides(
         Preloaded::TimeOuts => Library::TimeOuts,
         Preloaded::Yields => Library::Yields,
     };
-    if library.bytes().is_empty() {
+    let with = loading(Library::Nothing, options, folder, None)?;
+    let effect = folder.path().join("loaded");
+    let without = loading(library, options, folder, Some(&effect))?;
+    Ok(Sides { effect: Some(effect), ..Sides::new(with, without) })
+}
+
+/// The command with this library; it writes a byte to `loaded` when it is loaded.
+pub(super) fn loading(
+    library: Library,
+    options: &RunOptions,
+    folder: &Folder,
+    loaded: Option<&Path>,
+) -> Result<RunOptions, String> {
+    if library.bytes().is_empty() && library != Library::Nothing {
         return Err("there is no such library for this processor".into());
     }
-    let side = |library: Library, loaded: Option<&Path>| -> Result<RunOptions, String> {
-        let path = folder
-            .file(library.file_name(), library.bytes())
-            .map_err(|error| format!("cannot write a library to load: {error}"))?;
-        let mut side = options.clone();
-        side.changes.environment.push((PRELOAD.into(), first(path.as_os_str())));
-        if let Some(loaded) = loaded {
-            side.changes.environment.push((LOADED.into(), loaded.into()));
-        }
-        Ok(side)
-    };
-    let with = side(Library::Nothing, None)?;
-    let effect = folder.path().join("loaded");
-    let without = side(library, Some(&effect))?;
-    Ok(Sides { effect: Some(effect), ..Sides::new(with, without) })
+    let path = folder
+        .file(library.file_name(), library.bytes())
+        .map_err(|error| format!("cannot write a library to load: {error}"))?;
+    let mut side = options.clone();
+    side.changes.environment.push((PRELOAD.into(), first(path.as_os_str())));
+    if let Some(loaded) = loaded {
+        side.changes.environment.push((LOADED.into(), loaded.into()));
+    }
+    Ok(side)
 }
 
 /// The libraries to load first: this one, and those of the user.

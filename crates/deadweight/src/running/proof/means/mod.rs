@@ -12,6 +12,7 @@ mod library;
 mod patched_copy;
 mod placement;
 mod skipped_calls;
+mod twice;
 
 pub use folder::Folder;
 
@@ -35,11 +36,12 @@ pub struct About {
 }
 
 /// All means.
-pub const ALL: [About; 6] = [
+pub const ALL: [About; 7] = [
     patched_copy::ABOUT,
     skipped_calls::ABOUT,
     environment::ABOUT,
     library::ABOUT,
+    twice::ABOUT,
     placement::ONE_CPU,
     placement::NO_QUOTA,
 ];
@@ -78,6 +80,7 @@ pub fn sides(change: &Change, options: &RunOptions, folder: &Folder) -> Result<S
         Change::Library(library) => library::sides(*library, options, folder),
         Change::OneCpu => Ok(placement::one_cpu(options)),
         Change::NoQuota => placement::no_quota(options),
+        Change::Twice(binary, calls) => twice::sides(binary, calls, options, folder),
     }
 }
 
@@ -93,6 +96,7 @@ pub fn described() -> String {
             Means::Library => "A library loaded first",
             Means::OneCpu => "One CPU",
             Means::NoQuota => "No quota",
+            Means::Twice => "Calls made twice",
         };
         let About { classes, how, besides, noticed, .. } = about;
         text += &format!(
