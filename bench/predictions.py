@@ -134,10 +134,11 @@ def row(program, deadweight, runs):
         saved = [f for f in after["findings"] if any(p["outcome"] == "measured" for p in f.get("proofs", []))]
         right = not saved
         words = "nothing measured" if right else f"{saved[0]['class']} measured"
+    # Five pairs tell the real saving to about a point.
     result = dict(name=program.name, want=program.want, kind=kind, real=100 * real, words=words, right=right, error=error, took=took)
     if told and not program.control:
         share, low, high = (100 * told[0][key] for key in ("saving_share", "low", "high"))
-        result |= dict(predicted=share, low=low, high=high, inside=low - 0.5 <= result["real"] <= high + 0.5)
+        result |= dict(predicted=share, low=low, high=high, inside=low - 1 <= result["real"] <= high + 1)
     return result
 
 

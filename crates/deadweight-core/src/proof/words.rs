@@ -68,6 +68,9 @@ pub(super) fn left_over(class: &str, means: Option<Means>) -> &'static str {
         }
         "allocation" => "; the program still calls an allocator: allocating less may save more",
         "gc" => "; the program still allocates and collects: allocating less may save more",
+        "repeated-syscalls" => {
+            "; the program still asks: remembering the answer itself may save more"
+        }
         "first-touch" => "; it still touches as much memory: less may save more",
         "wait-cpu" => {
             "; it still waits in a loop, asleep: waiting for the event itself may save more"
