@@ -3,9 +3,9 @@
 
   bench/killed_proofs.py [--times N] [--longest S] [--user] [--seed N] [--binary FILE]
 
-Each turn proves one of the programs of bench/proofs through a shell that notes whether its run lacks a cost, and sends
+Each turn proves one of the programs of bench/proofs through a shell that notes whether its run belongs to a proof, and sends
 SIGKILL, SIGTERM, SIGINT or SIGHUP after a random time, or nothing. Then nothing may be left: processes, mounts, folders of proofs, kernel programs;
-the binary and a file beside it must be as they were. Where deadweight was not killed, the program's last run must have been one
+the binary and a file beside it must be as they were. After SIGINT and at a normal end, the program's last run must have been one
 of the program itself. As root; `--user` becomes an ordinary user.
 """
 import argparse, glob, hashlib, os, random, shutil, signal, subprocess, sys, tempfile, time
@@ -13,7 +13,7 @@ from identity import ROOT, USER, kernel_programs
 from predictions import BYTES, HERE, compile_one
 
 # `exec` makes the program the child that deadweight knows.
-COMMAND = 'case "$DEADWEIGHT_PROOF" in *:without) echo without a cost;; *) echo itself;; esac > last; exec "$0"'
+COMMAND = 'echo ${DEADWEIGHT_PROOF:-itself} > last; exec "$0"'
 SIGNALS = [signal.SIGKILL, signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, None]
 
 
@@ -91,9 +91,9 @@ def turn(place, words, chance, longest, before, binary):
         time.sleep(0.01)
     wrong += [f"left: {what}" for what in left]
     wrong += [f"changed: {what}" for what in place.changed()]
-    # A second signal, or one that ended the last run, leaves it unfinished: then deadweight says so.
+    # Who sends another signal wants an end: then deadweight says what the last run may lack.
     last = open(place.folder + "/last").read().strip() if os.path.exists(place.folder + "/last") else "itself"
-    if child.returncode != -signal.SIGKILL and last != "itself":
+    if how in (signal.SIGINT, None) and last != "itself":
         wrong.append(f"the last run was {last} (exit code {child.returncode})")
     return wrong, how, child.returncode
 

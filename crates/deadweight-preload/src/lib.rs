@@ -18,13 +18,14 @@ mod library;
 
 /// Environment variable with the path of a file.
 ///
-/// Each library appends one byte to it in every process that loads it. An empty file means: the library had
-/// no effect (a static program, or one that does not pass its environment on).
+/// Each library appends one byte to it in every process that loads it, [`Library::Twice`] when it first makes a call twice. An empty
+/// file means: the library had no effect (a static program, or one that does not pass its environment on).
 pub const LOADED: &str = "DEADWEIGHT_PRELOADED";
 
 /// Environment variable of [`Library::Twice`]: `2:PATH:CALLS`, or `1:PATH:CALLS` for the other side of a pair.
 ///
-/// The path is that of the binary with the calls, these are addresses in its file, in hexadecimal, at most eight, with commas between.
+/// The path is that of the binary with the calls. These are the addresses of their last bytes in its file, in hexadecimal, at most
+/// eight, with commas between.
 pub const TWICE: &str = "DEADWEIGHT_TWICE";
 
 /// One of the libraries.

@@ -456,7 +456,7 @@ mod tests {
             text.lines().map(|l| times(l).unwrap_or(format!("{l}\n"))).collect::<String>()
         };
         let text = found(&longer(with(100)));
-        assert!(text.starts_with("repeated-syscalls 5 % (4..5)"), "{text}");
+        assert!(text.starts_with("repeated-syscalls 5 % (4..6)"), "{text}");
     }
 
     #[test]

@@ -18,10 +18,10 @@ static CONSTRUCTOR: unsafe extern "C" fn(c_int, *const *const c_char, *const *co
 unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *const *const c_char) {
     let known = c::environ;
     let environment = if known.is_null() { envp } else { known };
-    if let Some(path) = find(environment, VARIABLE) {
-        let errno = *c::__errno_location();
-        append(path);
-        c::set_errno(errno);
+    let path = find(environment, VARIABLE);
+    #[cfg(not(library = "twice"))]
+    if let Some(path) = path {
+        report(path);
     }
     #[cfg(library = "allocator")]
     crate::allocator::start();
@@ -38,7 +38,14 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
     #[cfg(library = "time_outs")]
     crate::time_outs::start();
     #[cfg(library = "twice")]
-    crate::twice::start(environment);
+    crate::twice::start(environment, path);
+}
+
+/// Appends a byte to the file.
+pub(crate) unsafe fn report(path: *const c_char) {
+    let errno = *c::__errno_location();
+    append(path);
+    c::set_errno(errno);
 }
 
 /// The value of a variable, which is given with its `=`.

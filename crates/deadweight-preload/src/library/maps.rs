@@ -6,7 +6,8 @@
 //! - Must not know: what the memory is for. `malloc` maps by itself, past these functions.
 //!
 //! What it does not keep: an access to memory that was unmapped does not end the program. Up to 256 MiB stay mapped. A page that
-//! the program does not touch again is cleared all the same.
+//! the program does not touch again is cleared all the same. Memory that was given to a pipe or socket without a copy (`vmsplice`,
+//! MSG_ZEROCOPY) and unmapped is cleared before it was read.
 
 use crate::real::real;
 use crate::spin::Spin;
@@ -25,6 +26,9 @@ const READ_WRITE: c_int = 3;
 const PRIVATE_ANONYMOUS: c_int = 0x22;
 /// MAP_NORESERVE and MAP_STACK.
 const HARMLESS: c_int = 0x4000 | 0x2_0000;
+/// MAP_FIXED, MAP_FIXED_NOREPLACE.
+const FIXED: c_int = 0x10;
+const FIXED_IF_FREE: c_int = 0x10_0000;
 /// MADV_WILLNEED, MADV_DONTNEED, MADV_FREE: nothing of them stays with the mapping.
 const PASSING: [c_int; 3] = [3, 4, 8];
 
@@ -56,6 +60,8 @@ real!(fn munmap as real_munmap(at: usize, len: usize) -> c_int);
 real!(fn mremap as real_mremap(at: usize, len: usize, new: usize, flags: c_int, to: usize) -> usize);
 real!(fn mprotect as real_mprotect(at: usize, len: usize, protection: c_int) -> c_int);
 real!(fn madvise as real_madvise(at: usize, len: usize, advice: c_int) -> c_int);
+real!(fn mlock2 as real_mlock2(at: usize, len: usize, flags: c_int) -> c_int);
+real!(fn pkey_mprotect as real_pkey_mprotect(at: usize, len: usize, protection: c_int, key: c_int) -> c_int);
 real!(fn mlock as real_mlock(at: usize, len: usize) -> c_int);
 
 /// Called once, while there is one thread.
@@ -112,8 +118,9 @@ impl Table {
         let end = at.saturating_add(whole_pages(len));
         for place in &mut self.places {
             if place.len > 0 && place.at < end && at < place.at + place.len {
-                self.kept -= if place.kept { place.len } else { 0 };
-                *place = NONE;
+                let was_kept = core::mem::replace(&mut place.kept, false);
+                self.kept -= if was_kept { place.len } else { 0 };
+                place.len = 0;
             }
         }
     }
@@ -141,10 +148,13 @@ unsafe extern "C" fn mmap(
         (kept as *mut u8).write_bytes(0, pages);
         return kept;
     }
+    // A fixed address takes the place of what is there.
+    if flags & (FIXED | FIXED_IF_FREE) != 0 {
+        forget(at, len);
+    }
     let mapped = real_mmap(at, len, protection, flags, fd, offset);
     if mapped != usize::MAX {
         with((), |table| {
-            // A fixed address takes the place of what was there.
             table.forget(mapped, pages);
             if plain {
                 table.note(mapped, pages);
@@ -177,9 +187,9 @@ unsafe extern "C" fn munmap(at: usize, len: usize) -> c_int {
 
 #[unsafe(no_mangle)]
 unsafe extern "C" fn mremap(at: usize, len: usize, new: usize, flags: c_int, to: usize) -> usize {
-    const FIXED: c_int = 2;
+    const TO_A_PLACE: c_int = 2;
     forget(at, len);
-    if flags & FIXED != 0 {
+    if flags & TO_A_PLACE != 0 {
         forget(to, new);
     }
     real_mremap(at, len, new, flags, to)
@@ -203,4 +213,16 @@ unsafe extern "C" fn madvise(at: usize, len: usize, advice: c_int) -> c_int {
 unsafe extern "C" fn mlock(at: *const c_void, len: usize) -> c_int {
     forget(at as usize, len);
     real_mlock(at as usize, len)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn mlock2(at: *const c_void, len: usize, flags: c_int) -> c_int {
+    forget(at as usize, len);
+    real_mlock2(at as usize, len, flags)
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pkey_mprotect(at: usize, len: usize, protection: c_int, key: c_int) -> c_int {
+    forget(at, len);
+    real_pkey_mprotect(at, len, protection, key)
 }

@@ -12,9 +12,10 @@ use crate::real::{Real, real};
 use crate::{c, kernel, loaded};
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_char, c_int, c_long, c_void};
+use core::ptr::null;
 
 /// The variable `TWICE` of the crate, with the `=` that follows a name. Its value is `2:PATH:CALLS`, or `1:PATH:CALLS` for calls
-/// that stay one; calls are addresses in the file, in hexadecimal, with commas between.
+/// that stay one; calls are the addresses of their last bytes in the file, in hexadecimal, with commas between.
 const VARIABLE: &CStr = c"DEADWEIGHT_TWICE=";
 /// Calls that can be named.
 const MOST: usize = 8;
@@ -26,11 +27,13 @@ const PATH: usize = 4096;
 struct Calls {
     count: u32,
     twice: u32,
-    /// Addresses of the calls in memory.
+    /// Addresses of the calls' last bytes in memory.
     at: [usize; MOST],
+    /// The file that says that a call was made twice; null if that has been said, or nobody asks.
+    file: *const c_char,
 }
 
-static mut CALLS: Calls = Calls { count: 0, twice: 0, at: [0; MOST] };
+static mut CALLS: Calls = Calls { count: 0, twice: 0, at: [0; MOST], file: null() };
 
 /// `dl_phdr_info`: its first two fields.
 #[repr(C)]
@@ -54,8 +57,12 @@ struct Wanted {
 }
 
 /// Called by the constructor, while there is one thread.
-pub(crate) unsafe fn start(environment: *const *const c_char) {
+pub(crate) unsafe fn start(environment: *const *const c_char, file: Option<*const c_char>) {
     crate::real::start();
+    // Now: a program may call these where nothing can be looked up, as in a handler of a signal.
+    for function in COPIES.iter().chain(OTHERS).chain(SCANNED) {
+        function.real.get(function.name);
+    }
     let Some(text) = loaded::find(environment, VARIABLE) else { return };
     let text = text.cast::<u8>();
     let count = *text;
@@ -84,6 +91,7 @@ pub(crate) unsafe fn start(environment: *const *const c_char) {
         calls.count += 1;
         next = next.add(usize::from(*next != 0));
     }
+    calls.file = file.unwrap_or(null());
     calls.twice = u32::from(count == b'2');
 }
 
@@ -116,20 +124,37 @@ struct Function {
     name: &'static CStr,
 }
 
+/// Says that a call was made twice, once.
+unsafe extern "C" fn report() {
+    let file = core::mem::replace(&mut (*(&raw mut CALLS)).file, null());
+    if !file.is_null() {
+        loaded::report(file);
+    }
+}
+
 unsafe extern "C" fn find(function: &Function) -> *mut c_void {
     function.real.get(function.name)
 }
 
-macro_rules! twice {
-    ($overlap:literal: $($name:ident)*) => { $(
-        const _: () = {
-            static FUNCTION: Function = Function {
-                real: Real::new(),
-                name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
+macro_rules! functions {
+    ($all:ident, $module:ident: $($name:ident)*) => {
+        #[expect(non_upper_case_globals, reason = "they have the names of functions")]
+        mod $module {
+            $(pub(super) static $name: super::Function = super::Function {
+                real: super::Real::new(),
+                name: match super::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
                     Ok(name) => name,
                     Err(_) => c"",
                 },
-            };
+            };)*
+        }
+        static $all: &[&Function] = &[$(&$module::$name),*];
+    };
+}
+
+macro_rules! twice {
+    ($all:ident, $functions:ident, $overlap:literal: $($name:ident)*) => { functions!($all, $functions: $($name)*); $(
+        const _: () = {
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name() {
@@ -147,8 +172,8 @@ macro_rules! twice {
                     "3:",
                     "mov rax, r10",
                     "sub rax, qword ptr [r9 + r8 * 8]",
-                    "cmp rax, 16",
-                    "jb 6f",
+                    "cmp rax, 1",
+                    "je 6f",
                     "dec r8d",
                     "jne 3b",
                     "4:",
@@ -158,37 +183,31 @@ macro_rules! twice {
                     "cmp dword ptr [r9 + 4], 0",
                     "je 4b",
                     $overlap,
-                    "push rdi",
-                    "push rsi",
-                    "push rdx",
-                    "push rcx",
-                    "push r11",
+                    "cmp qword ptr [r9 + 72], 0",
+                    "jne 7f",
+                    "8:",
+                    "push rdi; push rsi; push rdx; push rcx; push r11",
                     "call r11",
-                    "pop r11",
-                    "pop rcx",
-                    "pop rdx",
-                    "pop rsi",
-                    "pop rdi",
+                    "pop r11; pop rcx; pop rdx; pop rsi; pop rdi",
                     "jmp r11",
-                    // The first call.
+                    // It is the first that is made twice.
+                    "7:",
+                    "push rdi; push rsi; push rdx; push rcx; push r11",
+                    "call {report}",
+                    "pop r11; pop rcx; pop rdx; pop rsi; pop rdi",
+                    "jmp 8b",
+                    // A call before the constructor.
                     "5:",
-                    "push rdi",
-                    "push rsi",
-                    "push rdx",
-                    "push rcx",
-                    "sub rsp, 8",
+                    "push rdi; push rsi; push rdx; push rcx; sub rsp, 8",
                     "lea rdi, [rip + {function}]",
                     "call {find}",
                     "mov r11, rax",
-                    "add rsp, 8",
-                    "pop rcx",
-                    "pop rdx",
-                    "pop rsi",
-                    "pop rdi",
+                    "add rsp, 8; pop rcx; pop rdx; pop rsi; pop rdi",
                     "jmp 2b",
-                    function = sym FUNCTION,
+                    function = sym $functions::$name,
                     calls = sym CALLS,
                     find = sym find,
+                    report = sym report,
                 )
             }
         };
@@ -196,7 +215,7 @@ macro_rules! twice {
 }
 
 // A copy within itself is another one the second time.
-twice!("mov rax, rdi
+twice!(COPIES, copies, "mov rax, rdi
     sub rax, rsi
     cmp rax, rdx
     jb 4b
@@ -206,7 +225,7 @@ twice!("mov rax, rdi
     jb 4b": memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk);
 
 // Four registers are kept for what they take.
-twice!("": strlen strnlen memchr memrchr rawmemchr strchr strchrnul strrchr strstr strcasestr memmem strspn strcspn strpbrk
+twice!(OTHERS, others, "": strlen strnlen memchr memrchr rawmemchr strchr strchrnul strrchr strstr strcasestr memmem strspn strcspn strpbrk
     memcmp bcmp strcmp strncmp strcasecmp strncasecmp
     atoi atol atoll atof strtol strtoul strtoll strtoull strtod strtof __isoc23_strtol __isoc23_strtoul __isoc23_strtoll
     __isoc23_strtoull);
@@ -214,11 +233,12 @@ twice!("": strlen strnlen memchr memrchr rawmemchr strchr strchrnul strrchr strs
 /// Scans a text once more if this call is meant. Returns where the function is.
 unsafe extern "C" fn scan_again(text: *const u8, back: usize, function: &Function) -> *mut c_void {
     let calls = &*(&raw const CALLS);
-    let is_meant = |call: &usize| back.wrapping_sub(*call) < 16;
+    let is_meant = |call: &usize| back.wrapping_sub(*call) == 1;
     if calls.twice != 0 && calls.at[..calls.count as usize].iter().any(is_meant) {
         let mut len = real_strlen(text);
         // The result must not be of no use.
         core::arch::asm!("/* {0} */", inout(reg) len, options(nostack));
+        report();
     }
     function.real.get(function.name)
 }
@@ -226,15 +246,8 @@ unsafe extern "C" fn scan_again(text: *const u8, back: usize, function: &Functio
 real!(fn strlen as real_strlen(text: *const u8) -> usize);
 
 macro_rules! scanned {
-    ($($name:ident)*) => { $(
+    ($all:ident, $functions:ident: $($name:ident)*) => { functions!($all, $functions: $($name)*); $(
         const _: () = {
-            static FUNCTION: Function = Function {
-                real: Real::new(),
-                name: match CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes()) {
-                    Ok(name) => name,
-                    Err(_) => c"",
-                },
-            };
             #[unsafe(naked)]
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $name() {
@@ -258,7 +271,7 @@ macro_rules! scanned {
                     "pop rdi",
                     "pop rax",
                     "jmp r11",
-                    function = sym FUNCTION,
+                    function = sym $functions::$name,
                     scan_again = sym scan_again,
                 )
             }
@@ -267,4 +280,4 @@ macro_rules! scanned {
 }
 
 // They look for the end of their first text before they do anything: that alone is done twice.
-scanned!(strcat strncat __strcat_chk __strncat_chk sscanf __isoc99_sscanf __isoc23_sscanf);
+scanned!(SCANNED, scanned: strcat strncat __strcat_chk __strncat_chk sscanf __isoc99_sscanf __isoc23_sscanf);

@@ -79,7 +79,7 @@ fn checks_are_measured_or_honestly_not() {
                 let checks = of(r, "bounds-checks");
                 checks.is_some_and(|f| match (f.how, f.proofs.first().map(|p| p.outcome)) {
                     (How::Candidate | How::Estimate, Some(Outcome::Measured)) => {
-                        f.evidence[0].starts_with("measured, at least: ") && f.high > 0.0
+                        f.evidence[0].starts_with("measured, at least: ")
                     }
                     (How::Candidate, Some(Outcome::NoSaving)) => {
                         f.evidence[0].starts_with("no saving shown")
@@ -236,7 +236,7 @@ fn a_program_that_notices_the_means_shows_nothing_and_keeps_its_finding() {
         .expect("its clearing remains a finding".into(), |r| {
             of(r, "zeroing").is_some_and(|f| {
                 f.how != How::Measured
-                    && f.proofs[0].text.ends_with("the program checks its own binary")
+                    && f.proofs[0].text.contains("the program reads its own file")
             })
         })
         .check();
@@ -351,27 +351,26 @@ fn marked(pid: u32) -> usize {
 /// Nobody can clean up after this signal himself.
 #[test]
 fn a_killed_proof_leaves_nothing_behind() {
-    let program = program::build("poll_loop");
-    let Some(_alone) = leave(program.clone().err()) else { return };
+    let Some(_alone) = leave(None) else { return };
+    // A run takes longer than what is waited for after the kill.
     let mut proving = Command::new(env!("CARGO_BIN_EXE_deadweight"))
-        .args(["-r", "3", "--prove", "-q", "--"])
-        .arg(program.expect("it was built"))
-        .args(["50", "5"])
+        .args(["-r", "3", "--prove", "-q", "--", "sh", "-c", "sleep 3; echo done"])
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .expect("deadweight was built");
     let pid = proving.id();
-    let soon = |done: &dyn Fn() -> bool| {
-        (0..3000).any(|_| {
+    let within = |hundredths: u32, done: &dyn Fn() -> bool| {
+        (0..hundredths).any(|_| {
             std::thread::sleep(Duration::from_millis(10));
             done()
         })
     };
-    assert!(soon(&|| folders(pid) > 0 && marked(pid) > 0), "the proof began");
+    assert!(within(6000, &|| folders(pid) > 0 && marked(pid) > 0), "the proof began");
     proving.kill().expect("it is ours");
     proving.wait().expect("it ends");
-    assert!(soon(&|| folders(pid) == 0 && marked(pid) == 0), "the folder and its runs are gone");
+    let gone = || folders(pid) == 0 && marked(pid) == 0;
+    assert!(within(150, &gone), "the folder and its runs are gone");
 }
 
 /// The folders with copies that a deadweight with this process ID made.

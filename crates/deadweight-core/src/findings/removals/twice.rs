@@ -5,17 +5,57 @@
 use super::calls::SMALL;
 use super::patches::place;
 use crate::account::AccountId;
-use crate::facts::call_site::{CallSite, Weights, heaviest, is_system_image};
+use crate::facts::call_site::{CallSite, Weights, amount, heaviest, is_system_image};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
 use deadweight_report::report::{Change, Removal};
+use deadweight_report::wording::things;
 use deadweight_trace::ids::{ImageId, LocationId};
 use deadweight_trace::symbols::Symbols;
 use std::collections::BTreeMap;
 
 /// Calls that are named at most.
 const CALLS: usize = 8;
+
+/// Functions of the C library that do the same again and leave the same behind.
+const AGAIN: &[&str] = &[
+    "atof",
+    "atoi",
+    "atol",
+    "atoll",
+    "bcmp",
+    "memchr",
+    "memcmp",
+    "memcpy",
+    "memmem",
+    "memmove",
+    "mempcpy",
+    "memrchr",
+    "rawmemchr",
+    "strcasecmp",
+    "strcasestr",
+    "strchr",
+    "strchrnul",
+    "strcmp",
+    "strcspn",
+    "strlen",
+    "strncasecmp",
+    "strncmp",
+    "strnlen",
+    "strpbrk",
+    "strrchr",
+    "strspn",
+    "strstr",
+    "strtod",
+    "strtof",
+    "strtol",
+    "strtoll",
+    "strtoul",
+    "strtoull",
+];
+/// They begin with a scan, which alone can be done twice.
+const SCANS: &[&str] = &["sscanf", "strcat", "strncat"];
 
 /// The calls of a class's places; `what` they do.
 pub(super) fn twice(
@@ -27,36 +67,38 @@ pub(super) fn twice(
     let symbols = found.facts.symbols();
     let share = Share::of(found.cpu, AccountId::of_class(class), process);
     let Some(share) = share else { return Vec::new() };
-    let mut calls: BTreeMap<LocationId, u64> = BTreeMap::new();
-    let (mut places, mut all) = (Weights::default(), 0);
+    let (mut calls, mut all) = (BTreeMap::<LocationId, Weights>::new(), 0);
     for (site, weight) in &share.places {
         all += weight.amount;
         if let Some(call) = call_of_c_library(symbols, site, class) {
-            *calls.entry(call).or_default() += weight.amount;
-            places.insert(*site, *weight);
+            calls.entry(call).or_default().insert(*site, *weight);
         }
     }
-    let mut calls: Vec<(LocationId, u64)> = calls.into_iter().collect();
-    calls.sort_by_key(|(_, amount)| std::cmp::Reverse(*amount));
+    let mut calls: Vec<(LocationId, Weights)> = calls.into_iter().collect();
+    calls.sort_by_key(|(_, places)| std::cmp::Reverse(amount(places)));
     let image = |call: &LocationId| symbols.locations[call.index()].image;
-    let Some(binary) = calls.first().map(|(call, _)| image(call)) else { return Vec::new() };
-    calls.retain(|(call, _)| image(call) == binary);
+    let Some((first, heaviest_places)) = calls.first().cloned() else { return Vec::new() };
+    calls.retain(|(call, _)| image(call) == image(&first));
     calls.truncate(CALLS);
-    let part = calls.iter().map(|(_, amount)| amount).sum::<u64>() as f64 / all.max(1) as f64;
+    let part =
+        calls.iter().map(|(_, places)| amount(places)).sum::<u64>() as f64 / all.max(1) as f64;
     if part < SMALL {
         return Vec::new();
     }
-    let path = symbols.images.get(binary.index()).map(|image| symbols.name(image.path).to_owned());
-    let calls = calls.iter().map(|(call, _)| symbols.locations[call.index()].addr).collect();
+    let others = match calls.len() - 1 {
+        0 => String::new(),
+        count => format!(" and {}", things(count as u64, "other place")),
+    };
+    let path = symbols.images.get(image(&first).index()).map(|image| symbols.name(image.path));
+    let addresses = calls.iter().map(|(call, _)| symbols.locations[call.index()].addr).collect();
     vec![Removal {
-        what: format!("{what} at {}", place(symbols, heaviest(&places))),
+        what: format!("{what} at {}{others}", place(symbols, heaviest(&heaviest_places))),
         share: part,
-        change: Ok(Change::Twice(path.unwrap_or_default(), calls)),
+        change: Ok(Change::Twice(path.unwrap_or_default().to_owned(), addresses)),
     }]
 }
 
-/// Where a program calls the C library in whose function the sample is. Of a conversion by `sscanf` only the scan can be done
-/// twice.
+/// Where a program calls a function of the C library that can be done twice, and in which the sample is.
 fn call_of_c_library(symbols: &Symbols, site: &CallSite, class: &str) -> Option<LocationId> {
     let name = |image: ImageId| symbols.images.get(image.index()).map(|i| symbols.name(i.path));
     let image = |at: &LocationId| symbols.locations.get(at.index()).map(|l| l.image);
@@ -65,10 +107,28 @@ fn call_of_c_library(symbols: &Symbols, site: &CallSite, class: &str) -> Option<
     let stack = symbols.stack(site.stack()?);
     let inside = stack.iter().take_while(in_c_library).count();
     let call = stack.get(inside).filter(|_| inside > 0)?;
-    let entry = symbols.locations[stack[inside - 1].index()].frames.last()?;
-    if class == "text-conversion" && symbols.name(entry.function).contains("scanf") {
-        return None;
-    }
     let own = image(call).and_then(name).is_some_and(|name| !is_system_image(name));
-    own.then_some(*call)
+    let entry = symbols.locations[stack[inside - 1].index()].frames.last()?;
+    let entry = plain(symbols.name(entry.function));
+    let again = AGAIN.contains(&entry) || SCANS.contains(&entry) && class != "text-conversion";
+    (own && again).then_some(*call)
+}
+
+/// A function's name without what glibc adds: `__memmove_avx_unaligned_erms`, `__isoc99_sscanf`, `__memcpy_chk`.
+fn plain(name: &str) -> &str {
+    let name = name.trim_start_matches('_');
+    let name =
+        name.strip_prefix("isoc99_").or_else(|| name.strip_prefix("isoc23_")).unwrap_or(name);
+    name.split('_').next().unwrap_or(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain;
+
+    #[test]
+    fn names_of_versions_are_those_of_their_function() {
+        let names = ["__memmove_avx_unaligned_erms", "__isoc99_sscanf", "__memcpy_chk", "strlen"];
+        assert_eq!(names.map(plain), ["memmove", "sscanf", "memcpy", "strlen"]);
+    }
 }

@@ -8,6 +8,7 @@
 //! random order. `means` leaves costs out.
 
 pub(crate) mod guard;
+mod last_run;
 pub mod means;
 
 use super::input::Input;
@@ -26,7 +27,6 @@ use deadweight_trace::units::Ns;
 use guard::Guard;
 use means::Folder;
 use std::io;
-use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -44,8 +44,8 @@ const MUCH_LONGER: u64 = 2;
 const TOO_LONG: u32 = 10;
 /// ... but not before this time.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Runs before the pairs: two with, one without, and two with filled memory.
-const FIRST_RUNS: u32 = 5;
+/// Runs before the pairs: two with, two without, and two with filled memory or one with a control.
+const FIRST_RUNS: u32 = 6;
 /// Makes the C library fill allocated memory with another value than zero.
 const FRESH_MEMORY: [(&str, &str); 2] =
     [("MALLOC_PERTURB_", "165"), ("GLIBC_TUNABLES", "glibc.malloc.perturb=165")];
@@ -74,8 +74,8 @@ struct Prover<'a> {
     until: Instant,
     /// Warnings that were printed.
     warned: Vec<&'static str>,
-    /// Whether a run without a cost was begun, also in a trial without a result.
-    left_out: bool,
+    /// Whether a run of a proof was begun.
+    began: bool,
 }
 
 /// A removal to try, and the findings that it belongs to.
@@ -119,7 +119,7 @@ pub fn prove(
         progress: Progress::start(options.run.quiet),
         until: Instant::now() + options.budget,
         warned: Vec::new(),
-        left_out: false,
+        began: false,
     };
     prover.announce(&jobs);
     let mut proofs: Vec<(Vec<usize>, Proof)> = Vec::new();
@@ -127,33 +127,21 @@ pub fn prove(
     let mut broken_off = None;
     for (number, job) in jobs.iter().enumerate() {
         let Job { findings, class, removal, at_most } = job;
-        let saying = match &removal.change {
-            Ok(Change::Twice(..)) => {
-                format!("proof {} of {count}: {} twice", number + 1, removal.what)
-            }
-            _ => format!("proof {} of {count}: without {}", number + 1, removal.what),
-        };
+        let proof = format!("proof {} of {count}", number + 1);
+        let saying = format!("{proof}: {}", changed(removal));
         match prover.trial(class, removal, &saying) {
             Ok(trial) => proofs.push((findings.clone(), judge(class, removal, &trial))),
             Err(Stop::NoResult(why)) => {
                 proofs.push((findings.clone(), not_tried(removal, &why, *at_most)));
             }
             Err(Stop::Interrupted) => {
-                broken_off = Some((number + 1, &removal.what));
+                broken_off = Some((proof, removal.what.as_str()));
                 break;
             }
         }
     }
-    let last_is_whole = prover.last_run(broken_off.is_some())?;
+    report.warnings.extend(prover.last_run(broken_off));
     prover.progress.done();
-    if let Some((number, what)) = broken_off {
-        let last = if last_is_whole {
-            "the last run was the program itself".to_owned()
-        } else {
-            format!("the last run may have been one without {what}")
-        };
-        report.warnings.push(format!("interrupted in proof {number} of {count}: {last}"));
-    }
     let clean = report.runs.clean.wall_ns.median;
     let scale = if report.net_ns > 0 { clean as f64 / report.net_ns as f64 } else { 1.0 };
     settle(report, proofs, scale);
@@ -164,19 +152,27 @@ pub fn prove(
 #[must_use]
 pub fn of_a_running_process(report: &Report, classes: &Classes) -> String {
     let jobs = jobs(report, classes);
-    let mut what: Vec<&str> = { jobs.iter() }
+    let mut what: Vec<String> = { jobs.iter() }
         .filter(|job| job.removal.change.is_ok())
-        .map(|job| job.removal.what.as_str())
+        .map(|job| changed(&job.removal))
         .collect();
     what.dedup();
     let why = "nothing was proved: a process that runs already cannot be run again";
     match what[..] {
         [] => format!("{why}; none of its findings saves 5 % or more and can be left out"),
         _ => format!(
-            "{why}. `deadweight --prove -- COMMAND` would run its command up to {} times without {}",
+            "{why}. `deadweight --prove -- COMMAND` would run its command up to {} times, half of them {}",
             FIRST_RUNS as usize + 2 * MOST,
-            what.join(", and as often without ")
+            what.join(", then as often, half of them ")
         ),
+    }
+}
+
+/// What differs in one of the sides: `without small reads`.
+fn changed(removal: &Removal) -> String {
+    match removal.change {
+        Ok(Change::Twice(..)) => format!("with {} made twice", removal.what),
+        _ => format!("without {}", removal.what),
     }
 }
 
@@ -212,7 +208,7 @@ fn jobs(report: &Report, classes: &Classes) -> Vec<Job> {
                 class: finding.class.clone(),
                 removal: removal.clone(),
                 at_most: (finding.amount_ns as f64 / report.net_ns.max(1) as f64)
-                    .max(finding.high)
+                    .max(finding.saving_share)
                     .min(1.0),
             });
         }
@@ -229,27 +225,27 @@ impl Prover<'_> {
         }
         let sides = means::sides(change, self.options.run, &self.folder);
         let mut sides = sides.map_err(Stop::NoResult)?;
-        for side in [&mut sides.with].into_iter().chain(&mut sides.control) {
-            side.changes.environment.push(self.guard.mark("with it"));
+        for side in [&mut sides.with, &mut sides.without].into_iter().chain(&mut sides.control) {
+            side.changes.environment.push(self.guard.mark());
         }
-        // As long: where the stack begins depends on the environment.
-        sides.without.changes.environment.push(self.guard.mark("without"));
         self.warn(change);
         self.progress.say(saying);
+        self.began = true;
         let (mut a, first) = self.as_it_is(&sides.with)?;
         let limit = (Duration::from_nanos(first.wall.0) * TOO_LONG).max(PATIENCE);
         sides.without.changes.limit = Some(limit);
         let mut b = self.series(&sides.without)?;
-        self.left_out = true;
         let took = self.run(&mut b)?;
         if Duration::from_nanos(took.wall.0) >= limit {
             let did = format!("was still running after {} s", limit.as_secs());
+            self.check_unnoticed(&a, sides.control.as_ref())?;
             return Ok(Trial { pairs: Vec::new(), ended: Ended::Otherwise(did) });
         }
         if let Some(effect) = &sides.effect {
-            check_effect(effect)?;
+            effect.check()?;
         }
-        if took.wall.0 > MUCH_LONGER * first.wall.0 {
+        let adds = matches!(change, Change::Twice(..));
+        if !adds && took.wall.0 > MUCH_LONGER * first.wall.0 {
             let again = self.run(&mut b)?;
             if again.wall.0 > MUCH_LONGER * first.wall.0 {
                 let times = again.wall.0 as f64 / first.wall.0.max(1) as f64;
@@ -257,10 +253,8 @@ impl Prover<'_> {
             }
         }
         let mut ended = compare(&a, &b)?;
-        if matches!(ended, Ended::Otherwise(_))
-            && let Some(control) = &sides.control
-        {
-            self.check_unnoticed(&a, control)?;
+        if matches!(ended, Ended::Otherwise(_)) {
+            self.check_unnoticed(&a, sides.control.as_ref())?;
         }
         if class == "zeroing" && !matches!(ended, Ended::Otherwise(_)) {
             ended = self.with_filled_memory(&sides.with, &sides.without)?;
@@ -285,23 +279,6 @@ impl Prover<'_> {
             trial.ended = compare(&a, &b)?;
         }
         Ok(trial)
-    }
-
-    /// Runs the program as it is once more if it ran without a cost: the files that it writes must at the end be its own.
-    /// After an interrupt too; another one ends that run. Returns whether the last run was the program itself, to its end.
-    fn last_run(&mut self, interrupted: bool) -> Result<bool, Failure> {
-        if !self.left_out {
-            return Ok(true);
-        }
-        if interrupted && !self.options.run.quiet {
-            self.progress.note(
-                "deadweight: interrupted; the program itself runs once more, so that its files are its own (interrupt again to end it)",
-            );
-        }
-        self.progress.say("the program itself once more");
-        let mut series = Series::compared(self.options.run, Rc::clone(&self.input))?;
-        series.clean_run()?;
-        Ok(series.first_exit() == Some(self.options.exit))
     }
 
     /// Two runs of the command as it is: they end as before, do the same, and leave time for pairs. Returns what the first
@@ -359,11 +336,14 @@ impl Prover<'_> {
     }
 
     /// A program that does otherwise although nothing but a trace of the means differs shows nothing about the cost.
-    fn check_unnoticed(&self, a: &Series<'_>, control: &RunOptions) -> Result<(), Stop> {
+    fn check_unnoticed(&self, a: &Series<'_>, control: Option<&RunOptions>) -> Result<(), Stop> {
+        let Some(control) = control else { return Ok(()) };
         let mut series = self.series(control)?;
         self.run(&mut series)?;
         match compare(a, &series)? {
-            Ended::Otherwise(_) => Err(Stop::NoResult("the program checks its own binary".into())),
+            Ended::Otherwise(_) => {
+                Err(Stop::NoResult("the program reads its own file, and notices a change".into()))
+            }
             _ => Ok(()),
         }
     }
@@ -409,15 +389,6 @@ fn compare(a: &Series<'_>, b: &Series<'_>) -> Result<Ended, Stop> {
     let differs = b.differs_from(a).map_err(Stop::NoResult)?;
     let same = if a.wrote_anything() { Ended::Alike } else { Ended::Silent };
     Ok(differs.map_or(same, Ended::Otherwise))
-}
-
-/// Whether a library was loaded: it writes a byte.
-fn check_effect(effect: &Path) -> Result<(), Stop> {
-    let loaded = std::fs::metadata(effect).is_ok_and(|meta| meta.len() > 0);
-    // For the next trial.
-    let _ = std::fs::remove_file(effect);
-    let why = "the program does not load it: it is static, or has privileges of its own";
-    if loaded { Ok(()) } else { Err(Stop::NoResult(why.into())) }
 }
 
 fn nanoseconds(time: Duration) -> Ns {

@@ -7,7 +7,7 @@ use std::fs::{self, DirBuilder, File};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A folder that is not locked may have been created just now.
 const NEW: Duration = Duration::from_secs(60);
@@ -38,8 +38,10 @@ impl Folder {
                 continue;
             }
             remove_abandoned(&place);
-            for number in 0..100 {
-                let name = format!("{PREFIX}{}-{number}", std::process::id());
+            for _ in 0..100 {
+                // Unique: in another container, a process may have the same number.
+                let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+                let name = format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos());
                 let path = place.join(name);
                 // Fails if the path exists, even as a link of another user.
                 match DirBuilder::new().mode(0o700).create(&path) {
@@ -81,19 +83,19 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        remove(&self.path);
+        // An error leaves it for the next one: see `remove_abandoned`.
+        _ = fs::remove_dir_all(&self.path);
     }
 }
 
-/// Removes a folder of proofs.
-pub(in crate::running::proof) fn remove(path: &Path) {
-    // An error leaves it for the next one: see `remove_abandoned`.
-    _ = fs::remove_dir_all(path);
-}
-
-/// Whether a path is that of a folder of proofs, by its name.
-pub(in crate::running::proof) fn is_ours(path: &Path) -> bool {
-    path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX))
+/// Removes a folder of proofs that nobody uses any more.
+pub(in crate::running::proof) fn remove_unused(path: &Path) {
+    let is_ours = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(PREFIX));
+    let Some(folder) = is_ours.then(|| File::open(path).ok()).flatten() else { return };
+    if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        // An error leaves it for the next one: see `remove_abandoned`.
+        _ = fs::remove_dir_all(path);
+    }
 }
 
 /// Removes folders of this user that nobody uses any more.
@@ -110,9 +112,8 @@ fn remove_abandoned(place: &Path) {
         let old = path
             .symlink_metadata()
             .is_ok_and(|meta| meta.is_dir() && meta.uid() == user && is_old(&meta));
-        let Some(folder) = old.then(|| File::open(&path).ok()).flatten() else { continue };
-        if flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
-            remove(&path);
+        if old {
+            remove_unused(&path);
         }
     }
 }
@@ -138,5 +139,9 @@ mod tests {
         assert!(!abandoned.exists());
         assert!(new.exists() && used.path().exists() && next.path().exists());
         fs::remove_dir(&new).unwrap();
+        // One in use, and one with another name.
+        remove_unused(next.path());
+        remove_unused(&next.path().join("inner"));
+        assert!(next.path().exists());
     }
 }

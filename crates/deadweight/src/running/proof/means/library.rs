@@ -1,6 +1,6 @@
 //! A library that is loaded before the program's others, with other versions of some functions (`deadweight-preload`).
 
-use super::{About, Folder, Sides};
+use super::{About, Effect, Folder, Sides};
 use crate::running::series::RunOptions;
 use deadweight_preload::{LOADED, Library};
 use deadweight_report::report::{Means, Preloaded};
@@ -29,6 +29,7 @@ pub(super) const ABOUT: About = About {
 };
 
 const PRELOAD: &str = "LD_PRELOAD";
+const NOT_LOADED: &str = "the program does not load it: it is static, or has privileges of its own";
 
 /// The sides: an empty library, or the one that leaves the cost out.
 pub(super) fn sides(
@@ -47,9 +48,10 @@ pub(super) fn sides(
         Preloaded::Yields => Library::Yields,
     };
     let with = loading(Library::Nothing, options, folder, None)?;
-    let effect = folder.path().join("loaded");
-    let without = loading(library, options, folder, Some(&effect))?;
-    Ok(Sides { effect: Some(effect), ..Sides::new(with, without) })
+    let file = folder.path().join("loaded");
+    let without = loading(library, options, folder, Some(&file))?;
+    let effect = Some(Effect { file, otherwise: NOT_LOADED });
+    Ok(Sides { effect, ..Sides::new(with, without) })
 }
 
 /// The command with this library; it writes a byte to `loaded` when it is loaded.

@@ -16,6 +16,7 @@ mod twice;
 
 pub use folder::Folder;
 
+use super::Stop;
 use crate::running::series::RunOptions;
 use deadweight_report::report::{Change, Means, Preloaded};
 use std::path::PathBuf;
@@ -53,10 +54,32 @@ pub struct Sides {
     pub with: RunOptions,
     /// Without the cost.
     pub without: RunOptions,
-    /// Written by the side without the cost when the means takes effect, where that is not certain.
-    pub effect: Option<PathBuf>,
+    /// Shows that the means takes effect, where that is not certain.
+    pub effect: Option<Effect>,
     /// The command as it is, with a trace of the means that does not matter: if it does otherwise, it noticed the means.
     pub control: Option<RunOptions>,
+}
+
+/// A file that the side without the cost writes to when the means takes effect.
+#[derive(Clone, Debug)]
+pub struct Effect {
+    /// The file.
+    pub file: PathBuf,
+    /// Why it may not.
+    pub otherwise: &'static str,
+}
+
+impl Effect {
+    /// Whether it took effect in the last run.
+    ///
+    /// # Errors
+    /// Why it did not.
+    pub(super) fn check(&self) -> Result<(), Stop> {
+        let written = std::fs::metadata(&self.file).is_ok_and(|meta| meta.len() > 0);
+        // For the next trial.
+        let _ = std::fs::remove_file(&self.file);
+        if written { Ok(()) } else { Err(Stop::NoResult(self.otherwise.into())) }
+    }
 }
 
 impl Sides {
@@ -87,7 +110,8 @@ pub fn sides(change: &Change, options: &RunOptions, folder: &Folder) -> Result<S
 /// All means in Markdown, as `explain` prints costs.
 #[must_use]
 pub fn described() -> String {
-    let mut text = "What can be left out of a run, to measure what it costs.\n".to_owned();
+    let mut text =
+        "What can be left out of a run, or done twice, to measure what it costs.\n".to_owned();
     for about in ALL {
         let title = match about.means {
             Means::PatchedCopy => "A patched copy",

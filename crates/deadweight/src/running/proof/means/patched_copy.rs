@@ -19,8 +19,8 @@ pub(super) const ABOUT: About = About {
     how: "a copy of the binary, in which these instructions do nothing, is mounted over it for these runs; the other side has an \
           unchanged copy",
     besides: "files and messages that a copy writes may be wrong; they are not compared",
-    noticed: "output and exit status; for zeroing also with fresh memory that is not zero; a program that checks its own binary \
-              shows by a copy that is one byte longer",
+    noticed: "output and exit status; for zeroing also with fresh memory that is not zero; a program that reads its own file \
+              is found by a copy that is one byte longer",
 };
 
 /// The sides: an unchanged copy, and a patched one.

@@ -1,13 +1,16 @@
 //! Calls that are made twice: a cost that cannot be left out is added once more. The library does it (`deadweight-preload`).
 
 use super::library::loading;
-use super::{About, Folder, Sides};
+use super::{About, Effect, Folder, Sides};
 use crate::running::series::RunOptions;
 use deadweight_preload::{Library, TWICE};
 use deadweight_report::report::Means;
 use deadweight_trace::units::FileAddr;
 use std::ffi::OsString;
 use std::path::Path;
+
+/// A static program, a library that is opened later, or copies that overlap.
+const NEVER: &str = "none of these calls could be made twice";
 
 pub(super) const ABOUT: About = About {
     means: Means::Twice,
@@ -16,7 +19,7 @@ pub(super) const ABOUT: About = About {
           twice; the other side loads it too, and makes them once",
     besides: "the second call finds its data in the cache: what it takes is the least that one takes; not for static programs, Go's, and \
               calls inside of libraries",
-    noticed: "output, exit status, CPU time, memory; a program that does not load it is not judged",
+    noticed: "output, exit status, CPU time, memory; a program in which no call is made twice is not judged",
 };
 
 /// The sides: each call once, or twice.
@@ -26,7 +29,7 @@ pub(super) fn sides(
     options: &RunOptions,
     folder: &Folder,
 ) -> Result<Sides, String> {
-    let effect = folder.path().join("loaded");
+    let file = folder.path().join("twice");
     let list: Vec<String> = calls.iter().map(|call| format!("{:x}", call.0)).collect();
     let side = |count: u8, loaded: Option<&Path>| {
         let mut side = loading(Library::Twice, options, folder, loaded)?;
@@ -35,6 +38,7 @@ pub(super) fn sides(
         Ok::<_, String>(side)
     };
     let with = side(1, None)?;
-    let without = side(2, Some(&effect))?;
-    Ok(Sides { effect: Some(effect), ..Sides::new(with, without) })
+    let without = side(2, Some(&file))?;
+    let effect = Some(Effect { file, otherwise: NEVER });
+    Ok(Sides { effect, ..Sides::new(with, without) })
 }
