@@ -63,9 +63,11 @@ class Program:
             return json.load(open(kept.name)), time.perf_counter() - since
 
 
-def own_programs(folder):
+def own_programs(folder, only):
     for source in sorted(glob.glob(f"{HERE}/proofs/*")):
         name = os.path.basename(source).split(".")[0]
+        if only and name not in only:
+            continue
         place, given = f"{folder}/{name}", os.devnull
         os.mkdir(place)
         for fast in 0, 1:
@@ -190,7 +192,7 @@ def main():
     # Not in memory: syncs must cost what they do.
     with tempfile.TemporaryDirectory(dir=os.environ.get("TMPDIR", os.path.join(ROOT, "target"))) as folder:
         OUTPUT = folder + "/output"
-        programs = [] if args.no_own else list(own_programs(folder))
+        programs = [] if args.no_own else list(own_programs(folder, only))
         programs += [program for place in args.corpus for program in corpus(place)]
         programs += list(cases()) if args.cases else []
         for program in programs:

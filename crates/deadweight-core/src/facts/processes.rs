@@ -289,7 +289,13 @@ impl Process {
         let file = image.map_or("", |image| symbols.name(image.path)).rsplit('/').next();
         // The file busybox is also `ls`.
         let is_shell = |file: &str| SHELLS.contains(&file) && file != "busybox";
-        let known = image.map_or("", |image| symbols.name(image.language));
+        // Without perf events a file may be known twice: as the program begins, and when its code was read.
+        let of_file = |path| symbols.images.iter().filter(move |other| other.path == path);
+        let languages = image.into_iter().flat_map(|image| of_file(image.path));
+        let mut languages = languages.map(|image| symbols.name(image.language));
+        let own = image.map_or("", |image| symbols.name(image.language));
+        let known =
+            if own.is_empty() { languages.find(|l| !l.is_empty()).unwrap_or("") } else { own };
         self.language = match self.name.as_str() {
             name if SHELLS.contains(&name) || file.is_some_and(is_shell) => SHELL,
             name if known.is_empty() && name.starts_with("python") => "Python",
@@ -314,6 +320,16 @@ mod tests {
         let trace = Trace::from_text(&text).unwrap();
         let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
         (report.subject.name, report.subject.language)
+    }
+
+    #[test]
+    fn a_file_that_is_known_twice_has_its_language() {
+        let text = "image app path /bin/app no-symbols\nimage app~2 path /bin/app language C\n\
+                    task 1 app\n0 on\n0 exec /bin/app\n0 main\n\
+                    500 sample main @app~2+0x10\n9000 exit\n9000 off dead";
+        let trace = Trace::from_text(text).unwrap();
+        let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+        assert_eq!(report.subject.language, "C");
     }
 
     #[test]

@@ -114,8 +114,9 @@ fn a_user_of_a_distribution_goes_up_the_rungs_by_the_suggested_commands() {
     for name in ["run by stops", "run as user", "run with everyone"] {
         let said = guest.said(name);
         // The program reads and writes 900 times each. On an emulated machine the rest may take so long that one of
-        // both is too small a part for a finding, or for a row of its own.
-        let counted = ["was called 900 times", "×900"];
+        // both is too small a part for a finding, or for a row of its own. Where start-up is not separate, the loader's two
+        // reads are among them.
+        let counted = ["was called 900 times", "×900", "×902"];
         assert!(counted.iter().any(|words| said.contains(words)), "{name}: {said}");
         assert!(said.contains("100.0 %") && said.contains("doctor"), "{name}: {said}");
     }
