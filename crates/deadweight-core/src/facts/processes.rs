@@ -290,12 +290,9 @@ impl Process {
         // The file busybox is also `ls`.
         let is_shell = |file: &str| SHELLS.contains(&file) && file != "busybox";
         // Without perf events a file may be known twice: as the program begins, and when its code was read.
-        let of_file = |path| symbols.images.iter().filter(move |other| other.path == path);
-        let languages = image.into_iter().flat_map(|image| of_file(image.path));
-        let mut languages = languages.map(|image| symbols.name(image.language));
-        let own = image.map_or("", |image| symbols.name(image.language));
-        let known =
-            if own.is_empty() { languages.find(|l| !l.is_empty()).unwrap_or("") } else { own };
+        let same = symbols.images.iter().filter(|other| Some(other.path) == image.map(|i| i.path));
+        let mut languages = image.into_iter().chain(same).map(|image| symbols.name(image.language));
+        let known = languages.find(|language| !language.is_empty()).unwrap_or("");
         self.language = match self.name.as_str() {
             name if SHELLS.contains(&name) || file.is_some_and(is_shell) => SHELL,
             name if known.is_empty() && name.starts_with("python") => "Python",

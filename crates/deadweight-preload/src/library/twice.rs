@@ -1,7 +1,7 @@
 //! Some calls of functions of the C library are made twice: a cost that cannot be left out is measured by adding it once more.
 //!
-//! - In: calls of functions that do the same again and leave the same behind: copies between places that do not overlap, scans,
-//!   comparisons, conversions of numbers. Which calls are meant, a variable says.
+//! - In: calls of functions that do the same again and leave the same behind: copies between places that do not overlap, and
+//!   searches for the end of a text. Which calls are meant, a variable says.
 //! - Out: the same results, later.
 //! - Must not know: what the calls are for.
 //!
@@ -60,7 +60,7 @@ struct Wanted {
 pub(crate) unsafe fn start(environment: *const *const c_char, file: Option<*const c_char>) {
     crate::real::start();
     // Now: a program may call these where nothing can be looked up, as in a handler of a signal.
-    for function in COPIES.iter().chain(OTHERS).chain(SCANNED) {
+    for function in COPIES.iter().chain(SCANS).chain(SCANNED) {
         function.real.get(function.name);
     }
     let Some(text) = loaded::find(environment, VARIABLE) else { return };
@@ -224,11 +224,7 @@ twice!(COPIES, copies, "mov rax, rdi
     cmp rax, rdx
     jb 4b": memcpy memmove mempcpy __memcpy_chk __memmove_chk __mempcpy_chk);
 
-// Four registers are kept for what they take.
-twice!(OTHERS, others, "": strlen strnlen memchr memrchr rawmemchr strchr strchrnul strrchr strstr strcasestr memmem strspn strcspn strpbrk
-    memcmp bcmp strcmp strncmp strcasecmp strncasecmp
-    atoi atol atoll atof strtol strtoul strtoll strtoull strtod strtof __isoc23_strtol __isoc23_strtoul __isoc23_strtoll
-    __isoc23_strtoull);
+twice!(SCANS, scans, "": strlen strnlen rawmemchr);
 
 /// Scans a text once more if this call is meant. Returns where the function is.
 unsafe extern "C" fn scan_again(text: *const u8, back: usize, function: &Function) -> *mut c_void {

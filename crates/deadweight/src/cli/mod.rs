@@ -130,10 +130,17 @@ pub struct Run {
     #[arg(short, long, value_name = "N|auto", conflicts_with = "pid", group = "repeating")]
     pub runs: Option<Runs>,
     /// Warm-up runs, which are not counted.
-    #[arg(short, long, value_name = "N", default_value_t = 0, requires = "repeating")]
+    #[arg(
+        short,
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        requires = "repeating",
+        conflicts_with = "pid"
+    )]
     pub warmup: u32,
     /// Continue when a run fails: with any exit code, or with one of these (`-i=1,2`).
-    #[arg(short, long, requires = "repeating", num_args = 0..=1, require_equals = true, value_name = "CODES",
+    #[arg(short, long, requires = "repeating", conflicts_with = "pid", num_args = 0..=1, require_equals = true, value_name = "CODES",
         default_missing_value = "all-non-zero")]
     pub ignore_failure: Option<Ignore>,
     /// Whether savings are measured.

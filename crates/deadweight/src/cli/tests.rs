@@ -42,6 +42,8 @@ fn proving_is_asked_for() {
     assert!(parse("--prove -r 9 -- ls").unwrap().run.runs.is_some());
     assert!(parse("-i -- ls").unwrap_err().contains("--runs"));
     assert!(parse("--prove --pid 7").unwrap().run.prove.prove.is_some());
+    assert!(parse("--prove -w 1 --pid 7").unwrap_err().contains("--pid"));
+    assert!(parse("--prove -i --pid 7").unwrap_err().contains("--pid"));
     assert!(parse("--list-proofs").unwrap().run.prove.list_proofs);
     assert!(parse("report f.dwt --prove").unwrap_err().contains("--prove"));
 }

@@ -4,13 +4,14 @@
 
 use super::calls::{SMALL, sync_share};
 use crate::account::{AccountId, Detail};
-use crate::facts::call_site::CallSite;
+use crate::facts::call_site::{CallSite, image_path};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::same_files::BY_PATH;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Change, Preloaded, Removal};
-use deadweight_trace::ids::{ImageId, StackId};
+use deadweight_trace::ids::StackId;
+use deadweight_trace::symbols::is_c_library;
 use deadweight_trace::units::Ns;
 
 /// From this many yields on they are a loop that waits.
@@ -56,14 +57,11 @@ pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId) -> Option<
 /// Memory that the program itself maps and unmaps: a call right above the C library's function.
 pub(super) fn mapped(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Removal> {
     let symbols = found.facts.symbols();
-    let of_c_library = |image: ImageId| {
-        let image = symbols.images.get(image.index());
-        image.is_some_and(|image| symbols.name(image.path).ends_with("/libc.so.6"))
-    };
     let is_own = |stack: &StackId| {
-        let mut frames = CallSite::Stack(*stack).frames(symbols).map(|(at, _)| at.image);
-        frames.next().is_some_and(of_c_library)
-            && frames.next().is_some_and(|image| !of_c_library(image))
+        let mut frames =
+            CallSite::Stack(*stack).frames(symbols).map(|(at, _)| image_path(symbols, at));
+        frames.next().is_some_and(is_c_library)
+            && frames.next().is_some_and(|path| !is_c_library(path))
     };
     let (mut own, mut all) = (0, 0);
     let groups = found.facts.call_groups.of_process(process).map(|(_, group)| group);

@@ -62,7 +62,6 @@ pub(crate) fn removals(
         "allocation" => vec![library("the time in the allocator", Preloaded::Allocator)],
         "buffer-copies" => twice(found, class, process, "the copies"),
         "rescans" => twice(found, class, process, "the scans"),
-        "text-conversion" => twice(found, class, process, "the conversions"),
         "tiny-reads" => vec![library("small reads", Preloaded::Buffers)],
         "tiny-writes" => vec![library("small writes", Preloaded::Buffers)],
         _ => Vec::new(),

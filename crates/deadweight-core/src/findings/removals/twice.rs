@@ -1,61 +1,24 @@
 //! Calls that are made twice: what cannot be left out is added once more, and takes the least that it takes once.
 //!
-//! Of a program's own calls of the C library. Not for which functions can be called twice: the library knows them.
+//! Of a program's own calls of copies and scans of the C library. Not for which of them are made twice: the library knows, and the
+//! runs show it.
 
 use super::calls::SMALL;
 use super::patches::place;
 use crate::account::AccountId;
-use crate::facts::call_site::{CallSite, Weights, amount, heaviest, is_system_image};
+use crate::facts::call_site::{CallSite, Weights, amount, heaviest, image_path, is_system_image};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::shares::Share;
+use deadweight_code::symbol_role::{self, SymbolRole};
 use deadweight_report::report::{Change, Removal};
 use deadweight_report::wording::things;
-use deadweight_trace::ids::{ImageId, LocationId};
-use deadweight_trace::symbols::Symbols;
+use deadweight_trace::ids::LocationId;
+use deadweight_trace::symbols::{Symbols, is_c_library};
 use std::collections::BTreeMap;
 
 /// Calls that are named at most.
 const CALLS: usize = 8;
-
-/// Functions of the C library that do the same again and leave the same behind.
-const AGAIN: &[&str] = &[
-    "atof",
-    "atoi",
-    "atol",
-    "atoll",
-    "bcmp",
-    "memchr",
-    "memcmp",
-    "memcpy",
-    "memmem",
-    "memmove",
-    "mempcpy",
-    "memrchr",
-    "rawmemchr",
-    "strcasecmp",
-    "strcasestr",
-    "strchr",
-    "strchrnul",
-    "strcmp",
-    "strcspn",
-    "strlen",
-    "strncasecmp",
-    "strncmp",
-    "strnlen",
-    "strpbrk",
-    "strrchr",
-    "strspn",
-    "strstr",
-    "strtod",
-    "strtof",
-    "strtol",
-    "strtoll",
-    "strtoul",
-    "strtoull",
-];
-/// They begin with a scan, which alone can be done twice.
-const SCANS: &[&str] = &["sscanf", "strcat", "strncat"];
 
 /// The calls of a class's places; `what` they do.
 pub(super) fn twice(
@@ -70,7 +33,7 @@ pub(super) fn twice(
     let (mut calls, mut all) = (BTreeMap::<LocationId, Weights>::new(), 0);
     for (site, weight) in &share.places {
         all += weight.amount;
-        if let Some(call) = call_of_c_library(symbols, site, class) {
+        if let Some(call) = call_of_c_library(symbols, site) {
             calls.entry(call).or_default().insert(*site, *weight);
         }
     }
@@ -89,46 +52,25 @@ pub(super) fn twice(
         0 => String::new(),
         count => format!(" and {}", things(count as u64, "other place")),
     };
-    let path = symbols.images.get(image(&first).index()).map(|image| symbols.name(image.path));
+    let path = image_path(symbols, &symbols.locations[first.index()]).to_owned();
     let addresses = calls.iter().map(|(call, _)| symbols.locations[call.index()].addr).collect();
     vec![Removal {
         what: format!("{what} at {}{others}", place(symbols, heaviest(&heaviest_places))),
         share: part,
-        change: Ok(Change::Twice(path.unwrap_or_default().to_owned(), addresses)),
+        change: Ok(Change::Twice(path, addresses)),
     }]
 }
 
-/// Where a program calls a function of the C library that can be done twice, and in which the sample is.
-fn call_of_c_library(symbols: &Symbols, site: &CallSite, class: &str) -> Option<LocationId> {
-    let name = |image: ImageId| symbols.images.get(image.index()).map(|i| symbols.name(i.path));
-    let image = |at: &LocationId| symbols.locations.get(at.index()).map(|l| l.image);
-    let in_c_library =
-        |at: &&LocationId| image(at).and_then(name).is_some_and(|n| n.ends_with("/libc.so.6"));
+/// Where a program calls a copy or a scan of the C library, in which the sample is.
+fn call_of_c_library(symbols: &Symbols, site: &CallSite) -> Option<LocationId> {
+    let location = |at: &LocationId| symbols.locations.get(at.index());
+    let path = |at: &LocationId| location(at).map(|at| image_path(symbols, at));
+    let inside_c = |at: &&LocationId| path(at).is_some_and(is_c_library);
     let stack = symbols.stack(site.stack()?);
-    let inside = stack.iter().take_while(in_c_library).count();
-    let call = stack.get(inside).filter(|_| inside > 0)?;
-    let own = image(call).and_then(name).is_some_and(|name| !is_system_image(name));
-    let entry = symbols.locations[stack[inside - 1].index()].frames.last()?;
-    let entry = plain(symbols.name(entry.function));
-    let again = AGAIN.contains(&entry) || SCANS.contains(&entry) && class != "text-conversion";
-    (own && again).then_some(*call)
-}
-
-/// A function's name without what glibc adds: `__memmove_avx_unaligned_erms`, `__isoc99_sscanf`, `__memcpy_chk`.
-fn plain(name: &str) -> &str {
-    let name = name.trim_start_matches('_');
-    let name =
-        name.strip_prefix("isoc99_").or_else(|| name.strip_prefix("isoc23_")).unwrap_or(name);
-    name.split('_').next().unwrap_or(name)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::plain;
-
-    #[test]
-    fn names_of_versions_are_those_of_their_function() {
-        let names = ["__memmove_avx_unaligned_erms", "__isoc99_sscanf", "__memcpy_chk", "strlen"];
-        assert_eq!(names.map(plain), ["memmove", "sscanf", "memcpy", "strlen"]);
-    }
+    let inside = stack.iter().take_while(inside_c).count();
+    let entry = location(stack.get(inside.checked_sub(1)?)?)?.frames.last()?;
+    let role = symbol_role::of_name(symbols.name(entry.function));
+    let call = stack.get(inside)?;
+    let again = matches!(role, Some(SymbolRole::Copy | SymbolRole::Scan));
+    (again && !is_system_image(path(call)?)).then_some(*call)
 }

@@ -1,4 +1,4 @@
-/* Copies, scans, compares and converts, and prints the results: the same if any of it is done twice. With an argument: copies so many
+/* Copies and searches, and prints the results: the same if any of it is done twice. With an argument: copies so many
  * times between two large buffers. */
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,16 +7,16 @@ use rustix::process::Signal;
 use std::rc::Rc;
 
 impl Prover<'_> {
-    /// Runs the program once more if a run of a proof had begun. `broken_off`: in which proof it was interrupted, and what that
-    /// one leaves out. Returns what the user should know.
-    pub(super) fn last_run(&mut self, broken_off: Option<(String, &str)>) -> Option<String> {
+    /// Runs the program once more if a run of a proof had begun. `broken_off`: in which proof it was interrupted, and how
+    /// its runs differ. Returns what the user should know.
+    pub(super) fn last_run(&mut self, broken_off: Option<(String, String)>) -> Option<String> {
         if !self.began {
             return broken_off.map(|(proof, _)| format!("interrupted in {proof}"));
         }
-        if let Some((proof, what)) = &broken_off {
+        if let Some((proof, changed)) = &broken_off {
             if self.interrupts.seen() != Some(Signal::INT.as_raw()) {
                 return Some(format!(
-                    "interrupted in {proof}: the last run may be one without {what}"
+                    "interrupted in {proof}: the last run may be one {changed}; run the command again if it writes files"
                 ));
             }
             if !self.options.run.quiet {
@@ -29,8 +29,12 @@ impl Prover<'_> {
         let said = match self.once_more() {
             Ok(true) if broken_off.is_none() => return None,
             Ok(true) => "the last run was the program itself".to_owned(),
-            Ok(false) => "the last run, of the program itself, ended early or otherwise".to_owned(),
-            Err(failure) => format!("the program could not be run once more: {failure}"),
+            Ok(false) => {
+                "the last run, of the program itself, did not end as the first one; run it again if it writes files".to_owned()
+            }
+            Err(failure) => format!(
+                "the program could not be run once more ({failure}): the last run may lack a cost; run it again if it writes files"
+            ),
         };
         Some(match broken_off {
             Some((proof, _)) => format!("interrupted in {proof}: {said}"),

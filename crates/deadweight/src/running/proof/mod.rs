@@ -25,7 +25,7 @@ use deadweight_report::wording::{things, time};
 use deadweight_trace::Exit;
 use deadweight_trace::units::Ns;
 use guard::Guard;
-use means::Folder;
+use means::{Control, Folder};
 use std::io;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -135,7 +135,7 @@ pub fn prove(
                 proofs.push((findings.clone(), not_tried(removal, &why, *at_most)));
             }
             Err(Stop::Interrupted) => {
-                broken_off = Some((proof, removal.what.as_str()));
+                broken_off = Some((proof, changed(removal)));
                 break;
             }
         }
@@ -225,7 +225,8 @@ impl Prover<'_> {
         }
         let sides = means::sides(change, self.options.run, &self.folder);
         let mut sides = sides.map_err(Stop::NoResult)?;
-        for side in [&mut sides.with, &mut sides.without].into_iter().chain(&mut sides.control) {
+        let control = sides.control.as_mut().map(|control| &mut control.run);
+        for side in [&mut sides.with, &mut sides.without].into_iter().chain(control) {
             side.changes.environment.push(self.guard.mark());
         }
         self.warn(change);
@@ -242,7 +243,7 @@ impl Prover<'_> {
             return Ok(Trial { pairs: Vec::new(), ended: Ended::Otherwise(did) });
         }
         if let Some(effect) = &sides.effect {
-            effect.check()?;
+            effect.check().map_err(Stop::NoResult)?;
         }
         let adds = matches!(change, Change::Twice(..));
         if !adds && took.wall.0 > MUCH_LONGER * first.wall.0 {
@@ -336,9 +337,11 @@ impl Prover<'_> {
     }
 
     /// A program that does otherwise although nothing but a trace of the means differs shows nothing about the cost.
-    fn check_unnoticed(&self, a: &Series<'_>, control: Option<&RunOptions>) -> Result<(), Stop> {
+    fn check_unnoticed(&self, a: &Series<'_>, control: Option<&Control>) -> Result<(), Stop> {
         let Some(control) = control else { return Ok(()) };
-        let mut series = self.series(control)?;
+        let cannot = |error| Stop::NoResult(format!("its binary cannot be copied: {error}"));
+        control.prepare().map_err(cannot)?;
+        let mut series = self.series(&control.run)?;
         self.run(&mut series)?;
         match compare(a, &series)? {
             Ended::Otherwise(_) => {

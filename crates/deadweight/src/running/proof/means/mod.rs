@@ -16,9 +16,10 @@ mod twice;
 
 pub use folder::Folder;
 
-use super::Stop;
 use crate::running::series::RunOptions;
 use deadweight_report::report::{Change, Means, Preloaded};
+use std::fs::{self, File};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 /// What a means does, in words.
@@ -57,7 +58,30 @@ pub struct Sides {
     /// Shows that the means takes effect, where that is not certain.
     pub effect: Option<Effect>,
     /// The command as it is, with a trace of the means that does not matter: if it does otherwise, it noticed the means.
-    pub control: Option<RunOptions>,
+    pub control: Option<Control>,
+}
+
+/// The command with an unchanged copy of its binary that is one byte longer: nothing executes or loads that byte.
+#[derive(Clone, Debug)]
+pub struct Control {
+    /// The command.
+    pub run: RunOptions,
+    /// An unchanged copy.
+    original: PathBuf,
+    /// Where the longer one will be.
+    longer: PathBuf,
+}
+
+impl Control {
+    /// Makes the copy: few need it.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn prepare(&self) -> io::Result<()> {
+        fs::create_dir_all(self.longer.parent().unwrap_or(&self.longer))?;
+        fs::copy(&self.original, &self.longer)?;
+        File::options().append(true).open(&self.longer)?.write_all(&[0])
+    }
 }
 
 /// A file that the side without the cost writes to when the means takes effect.
@@ -74,11 +98,11 @@ impl Effect {
     ///
     /// # Errors
     /// Why it did not.
-    pub(super) fn check(&self) -> Result<(), Stop> {
-        let written = std::fs::metadata(&self.file).is_ok_and(|meta| meta.len() > 0);
+    pub fn check(&self) -> Result<(), String> {
+        let written = fs::metadata(&self.file).is_ok_and(|meta| meta.len() > 0);
         // For the next trial.
-        let _ = std::fs::remove_file(&self.file);
-        if written { Ok(()) } else { Err(Stop::NoResult(self.otherwise.into())) }
+        let _ = fs::remove_file(&self.file);
+        if written { Ok(()) } else { Err(self.otherwise.to_owned()) }
     }
 }
 

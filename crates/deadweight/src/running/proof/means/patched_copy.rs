@@ -2,7 +2,7 @@
 //!
 //! The binary itself is only read. Does not choose the patches (`deadweight_code::removal`).
 
-use super::{About, Folder, Sides};
+use super::{About, Control, Folder, Sides};
 use crate::running::series::{RunChanges, RunOptions};
 use deadweight_record::Substitute;
 use deadweight_report::report::Means;
@@ -30,13 +30,16 @@ pub(super) fn sides(
     options: &RunOptions,
     folder: &Folder,
 ) -> Result<Sides, String> {
-    let Copies { original, patched, longer } = copies(folder, binary, patches)?;
+    let Copies { original, patched } = copies(folder, binary, patches)?;
+    let longer = folder.path().join("longer").join(binary.file_name().unwrap_or_default());
     let side = |copy| {
         let substitute = Some(Substitute { binary: binary.to_owned(), copy });
         let changes = RunChanges { substitute, ..options.changes.clone() };
         RunOptions { changes, ..options.clone() }
     };
-    Ok(Sides { control: Some(side(longer)), ..Sides::new(side(original), side(patched)) })
+    let run = side(longer.clone());
+    let control = Some(Control { run, original: original.clone(), longer });
+    Ok(Sides { control, ..Sides::new(side(original), side(patched)) })
 }
 
 /// Set-user-id, set-group-id and sticky bits of a file's mode.
@@ -44,18 +47,16 @@ const SPECIAL: u32 = 0o7000;
 /// The extended attribute that holds file capabilities.
 const CAPABILITIES: &str = "security.capability";
 
-/// Copies of a binary.
+/// Two copies of a binary.
 #[derive(Clone, Debug)]
 struct Copies {
     /// Unchanged.
     original: PathBuf,
     /// With the patches.
     patched: PathBuf,
-    /// With one byte more, which nothing executes or loads: a program that checks its binary notices it.
-    longer: PathBuf,
 }
 
-/// Makes the copies of `binary` and applies `patches` to one. Removes earlier copies.
+/// Makes both copies of `binary` and applies `patches` to one. Removes earlier copies.
 ///
 /// # Errors
 /// The reason why it cannot be copied or patched, in words.
@@ -80,12 +81,9 @@ fn copies(folder: &Folder, binary: &Path, patches: &[Patch]) -> Result<Copies, S
         write_copy(&folder.path().join(part), binary, bytes, &meta).map_err(cannot("copy"))
     };
     let original = write("original", &bytes)?;
-    bytes.push(0);
-    let longer = write("longer", &bytes)?;
-    bytes.pop();
     apply(&mut bytes, patches)
         .map_err(|why| format!("{} cannot be patched: {why}", binary.display()))?;
-    Ok(Copies { original, patched: write("patched", &bytes)?, longer })
+    Ok(Copies { original, patched: write("patched", &bytes)? })
 }
 
 /// Writes `bytes` into `folder` under the binary's name, with its permissions.
@@ -195,7 +193,6 @@ mod tests {
         assert_eq!(fs::read(&binary).unwrap(), elf());
         assert_eq!(fs::read(&made.original).unwrap(), elf());
         assert_eq!(fs::read(&made.patched).unwrap()[0x78], 0x90);
-        assert_eq!(fs::read(&made.longer).unwrap()[..elf().len()], elf());
         assert_eq!(made.patched.file_name(), binary.file_name());
         assert_eq!(fs::metadata(&at).unwrap().permissions().mode() & 0o777, 0o700);
         fs::set_permissions(&binary, Permissions::from_mode(0o4755)).unwrap();

@@ -14,8 +14,8 @@ const NEVER: &str = "none of these calls could be made twice";
 
 pub(super) const ABOUT: About = About {
     means: Means::Twice,
-    classes: &["buffer-copies", "rescans", "text-conversion"],
-    how: "LD_PRELOAD of a small library: calls from these places of the binary that copy, scan, compare or convert numbers are made \
+    classes: &["buffer-copies", "rescans"],
+    how: "LD_PRELOAD of a small library: calls from these places of the binary that copy, or look for the end of a text, are made \
           twice; the other side loads it too, and makes them once",
     besides: "the second call finds its data in the cache: what it takes is the least that one takes; not for static programs, Go's, and \
               calls inside of libraries",
