@@ -148,7 +148,8 @@ fn slept(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     sum
 }
 
-/// The same sleeps, each with its start and its end, in order.
+/// The same sleeps, each with its start and its end, in order. Of goroutines, the sleeps that they asked for: several threads
+/// may wait for one after another.
 fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     let mut blocks = BTreeSet::new();
     let pieces = facts.path.pieces.iter();
@@ -161,17 +162,18 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     }
     let mut kinds = BTreeMap::new();
     let mut may = |kind| *kinds.entry(kind).or_insert_with(|| counts(facts, process, kind));
-    let blocks = blocks.into_iter().map(|block| &facts.timeline.blocks[block as usize]);
-    let mut sleeps: Vec<(Ns, Ns)> = blocks
-        .filter(|block| is_sleep(block) && may(block.purpose()))
-        .filter(|block| !is_scheduler(facts, block))
-        .filter(|block| {
+    let blocks = blocks.into_iter().map(|at| (at as usize, &facts.timeline.blocks[at as usize]));
+    let sleeps: BTreeSet<(Ns, Ns)> = blocks
+        .filter(|(_, block)| is_sleep(block) && may(block.purpose()))
+        .filter(|(_, block)| !is_scheduler(facts, block))
+        .filter(|(_, block)| {
             !goroutines::is_timer(facts, process, CallSite::Stack(facts.site_of(block)))
         })
-        .map(|block| (block.start, block.end))
+        .map(|(at, block)| {
+            facts.timeline.sleeps.get(&at).copied().unwrap_or((block.start, block.end))
+        })
         .collect();
-    sleeps.sort_unstable();
-    sleeps
+    sleeps.into_iter().collect()
 }
 
 /// Whether the process writes something between nearly any two sleeps: it has work each time, and does not look for it.
@@ -196,7 +198,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
     let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
-    let due = || goroutines::last_until(facts, process);
+    let due = || goroutines::last_until(facts, process, &sleeps);
     if few
         || sum.ns == Ns::ZERO
         || pace::is_pace(&sleeps)

@@ -11,6 +11,7 @@ use deadweight_report::compare::{self, Verdict};
 use deadweight_report::report::{Finding, How, Means, Outcome, Proof, Removal, Report};
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
+use std::collections::BTreeSet;
 use words::{also, besides, leaving_out, left_over, number};
 
 /// A cost of at most this share of the wall time is no finding.
@@ -160,8 +161,13 @@ pub fn settle(report: &mut Report, proofs: Vec<(Vec<usize>, Proof)>, scale: f64)
     for (indexes, mut proof) in proofs {
         let together = indexes.len();
         if together > 1 {
-            let processes = format!("{together} processes");
-            proof.text = format!("{}; the findings of {processes} together", proof.text);
+            let of = |index: &usize| report.findings.get(*index).map(|found| found.process.clone());
+            let processes = indexes.iter().filter_map(of).collect::<BTreeSet<_>>().len();
+            let whose = match processes {
+                0 | 1 => format!("{together} findings of the process"),
+                _ => format!("the findings of {processes} processes"),
+            };
+            proof.text = format!("{}; {whose} together", proof.text);
         }
         let of = |index: &usize| report.findings.get(*index).map_or(0, |f| f.amount_ns);
         let all = indexes.iter().map(of).sum::<u64>().max(1);
@@ -302,8 +308,8 @@ mod tests {
         assert!(report.withdrawn.is_empty());
     }
 
-    /// Two findings of sleeps, of two processes, and what came of skipping all sleeps.
-    fn of_two_processes(trial: &Trial) -> Report {
+    /// Two findings of sleeps, the second one of this process, and what came of skipping all sleeps.
+    fn of_two_findings(process: &str, trial: &Trial) -> Report {
         let calls = vec![SkippedCall { name: "nanosleep", only: None }];
         let sleeps = Removal {
             what: "the sleeps".into(),
@@ -313,22 +319,25 @@ mod tests {
         let mut both = report("wait-sleep", std::slice::from_ref(&sleeps));
         both.findings.push(both.findings[0].clone());
         (both.findings[0].amount_ns, both.findings[1].amount_ns) = (300, 100);
+        both.findings[1].process = process.into();
         settle(&mut both, vec![(vec![0, 1], judge("wait-sleep", &sleeps, trial))], 1.0);
         both
     }
 
     #[test]
     fn what_several_processes_save_together_is_divided() {
-        let both = of_two_processes(&trial(9, 1000, 520));
+        let both = of_two_findings("other", &trial(9, 1000, 520));
         let savings = both.findings.iter().map(|finding| finding.saving_ns);
         assert_eq!(savings.collect::<Vec<_>>(), [358, 119]);
         expect!["measured: skipping the sleeps saves 48 % (47 to 48), 9 pairs of runs, same output; the findings of 2 processes together"].assert_eq(&both.findings[0].evidence[0]);
+        let one = of_two_findings("", &trial(9, 1000, 520));
+        expect!["measured: skipping the sleeps saves 48 % (47 to 48), 9 pairs of runs, same output; 2 findings of the process together"].assert_eq(&one.findings[0].evidence[0]);
     }
 
     #[test]
     fn a_program_that_needs_its_sleeps_keeps_the_finding() {
         let ended = Ended::Otherwise("wrote something else to standard output".into());
-        let both = of_two_processes(&Trial { ended, ..trial(9, 1000, 520) });
+        let both = of_two_findings("other", &Trial { ended, ..trial(9, 1000, 520) });
         assert!(both.withdrawn.is_empty());
         assert_eq!(both.findings[0].how, How::Estimate);
         let said = &both.findings[0].evidence[0];
@@ -337,7 +346,7 @@ mod tests {
             "{said}"
         );
         // Sleeps that are skipped and save nothing cost nothing.
-        assert_eq!(of_two_processes(&trial(9, 1000, 1000)).withdrawn.len(), 2);
+        assert_eq!(of_two_findings("other", &trial(9, 1000, 1000)).withdrawn.len(), 2);
     }
 
     #[test]

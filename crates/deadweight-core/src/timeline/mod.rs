@@ -35,6 +35,7 @@ use deadweight_trace::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Ti
 use deadweight_trace::units::{LiveAddr, Ns};
 use descriptors::Objects;
 use kernel_stacks::{Interrupt, WaitsFor};
+use std::collections::BTreeMap;
 
 /// All tasks, calls and waits of a trace.
 #[derive(Clone, Debug, Default)]
@@ -52,6 +53,8 @@ pub struct Timeline {
     pub pages: Vec<Page>,
     /// Every time an own task blocked.
     pub blocks: Vec<Block>,
+    /// Of blocks, by index, whose thread waited until a goroutine's sleep was over: when that began, and when it is due.
+    pub(crate) sleeps: BTreeMap<usize, (Ns, Ns)>,
     /// Which task held each CPU, in order, one list per CPU.
     pub held: Vec<Vec<Held>>,
     /// What descriptors referred to.

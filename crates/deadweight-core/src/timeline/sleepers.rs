@@ -14,7 +14,7 @@ use deadweight_trace::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The probe at the start of `time.Sleep`, whose first argument is the duration in nanoseconds.
-pub(crate) const PROBE: &str = "go.sleep";
+const PROBE: &str = "go.sleep";
 /// Go's `netpoll` may wake up this much too early: it waits for whole milliseconds, and then for the rest.
 const EARLY: Ns = Ns(1_000_000);
 
@@ -51,16 +51,18 @@ impl Sleeps {
         if self.due.is_empty() {
             return;
         }
-        let Timeline { tasks, blocks, .. } = timeline;
-        for block in blocks.iter_mut().filter(|block| may_be_a_sleep(block)) {
+        let Timeline { tasks, blocks, sleeps, .. } = timeline;
+        let waits = blocks.iter_mut().enumerate().filter(|(_, block)| may_be_a_sleep(block));
+        for (index, block) in waits {
             let of_process = self.due.get(&tasks[block.task.index()].process);
             let begun = |(_, begin, _): &&Sleep| *begin <= block.end;
             let next = of_process
                 .and_then(|due| due.range((block.start, Ns::ZERO, StackId(0))..).find(begun));
-            if let Some((at, _, stack)) = next
+            if let Some((at, begin, stack)) = next
                 && *at <= block.end + EARLY
             {
                 block.site = *stack;
+                sleeps.insert(index, (*begin, *at));
             }
         }
     }

@@ -5,13 +5,11 @@ use crate::facts::Facts;
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::timeline::purposes::GO_SLEEP;
-use crate::timeline::sleepers::PROBE;
-use deadweight_trace::Kind;
-use deadweight_trace::ids::NameId;
+use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
 /// Fewer sleeps show nothing.
-const FEW: u64 = 8;
+const FEW: usize = 8;
 
 fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
     facts.processes.get(process).language == "Go"
@@ -25,26 +23,11 @@ pub(super) fn is_timer(facts: &Facts<'_>, process: ProcessId, site: CallSite) ->
     is_go(facts, process) && !sleeps()
 }
 
-/// Whether most of a process's sleeps were to last for a time of their own, until something is due. A loop that polls, or
-/// waits, asks for the same time again and again.
-pub(super) fn last_until(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let probe = || facts.symbols().names.iter().position(|name| name == PROBE).map(NameId::at);
-    let Some(sleep) = Some(process).filter(|id| is_go(facts, *id)).and_then(|_| probe()) else {
-        return false;
-    };
-    let tasks = facts.processes.get(process).tasks.iter();
-    let own: BTreeSet<_> = tasks.map(|task| facts.timeline.task(*task).tid).collect();
-    let (mut all, mut different) = (0, BTreeSet::new());
-    for event in facts.trace.events() {
-        if let Kind::Probe { probe, args: [length, _], .. } = event.kind
-            && probe == sleep
-            && own.contains(&event.task)
-        {
-            all += 1;
-            different.insert(length);
-        }
-    }
-    all >= FEW && different.len() as u64 * 2 > all
+/// Whether most of these sleeps of a process, each with its start and when it was due, were to last for a time of their own,
+/// until something is due. A loop that polls, or waits, asks for the same time again and again.
+pub(super) fn last_until(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)]) -> bool {
+    let different: BTreeSet<Ns> = sleeps.iter().map(|(start, due)| *due - *start).collect();
+    is_go(facts, process) && sleeps.len() >= FEW && different.len() * 2 > sleeps.len()
 }
 
 #[cfg(test)]
@@ -54,8 +37,13 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// A goroutine that waits 20 times for 9 ms in the poll of Go's scheduler, after `before` at that instant.
+    /// A goroutine that waits 20 times for 9 ms, after `before` at that instant, in the poll of Go's scheduler.
     fn waits(before: impl Fn(u64, u64) -> String) -> String {
+        waits_after(|_| 10, before)
+    }
+
+    /// The same where its thread looks for other work first, for so long.
+    fn waits_after(looks: impl Fn(u64) -> u64, before: impl Fn(u64, u64) -> String) -> String {
         let mut turns = String::new();
         for turn in 0..20 {
             let at = turn * 10_370_000 + MS;
@@ -66,7 +54,7 @@ mod tests {
                  {woken} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
                  {} back 0",
                 before(turn, at),
-                at + 10,
+                at + looks(turn),
                 woken + 10
             )
             .unwrap();
@@ -88,6 +76,13 @@ mod tests {
     fn sleeps_of_one_length_are_found() {
         let said = found(&waits(|_, at| sleep(at, 9 * MS)));
         assert!(said.starts_with("wait-sleep 86 %") && said.contains("main.poll:7"), "{said}");
+    }
+
+    #[test]
+    fn sleeps_of_one_length_are_found_however_long_their_thread_waits() {
+        let looks = |turn: u64| turn * 7 % 10 * 400_000 + 10;
+        let said = found(&waits_after(looks, |_, at| sleep(at, 9 * MS)));
+        assert!(said.contains("slept 20 times, typically for 9.00 ms"), "{said}");
     }
 
     #[test]
