@@ -203,7 +203,8 @@ impl CallGroups {
             turns: Turns::default(),
         };
         let mut index: BTreeMap<Key, u32> = BTreeMap::new();
-        let mut latest: Option<(Key, u32)> = None;
+        // Loops alternate between a few kinds of calls.
+        let (mut latest, mut oldest) = ([None::<(Key, u32)>; 4], 0);
         let mut mergeable = Mergeable::new(timeline, processes, arch);
         let mut churning = churn.calls().iter().peekable();
         let mut files = DurableFiles::new(arch);
@@ -213,14 +214,16 @@ impl CallGroups {
             let durable = files.is_durable(timeline, processes.of(call.task), call);
             let sided = of_connections.contains(&Some(call.nr));
             let key = Key { churns, durable, ..key(timeline, processes, call, sided) };
-            let id = match latest {
-                Some((k, id)) if k == key => id,
-                _ => *index.entry(key).or_insert_with(|| {
+            let known = latest.iter().flatten().find(|(k, _)| *k == key).map(|(_, id)| *id);
+            let id = known.unwrap_or_else(|| {
+                let id = *index.entry(key).or_insert_with(|| {
                     found.all.push(CallGroup::new(key, arch));
                     u32::try_from(found.all.len() - 1).unwrap_or(u32::MAX)
-                }),
-            };
-            latest = Some((key, id));
+                });
+                latest[oldest] = Some((key, id));
+                oldest = (oldest + 1) % latest.len();
+                id
+            });
             found.of_call.push(id);
             let group = &mut found.all[id as usize];
             group.count(timeline, call);

@@ -82,6 +82,8 @@ pub(crate) struct Facts<'a> {
     allocating: OnceLock<BTreeSet<NameId>>,
     zeroed: OnceLock<Zeroed>,
     of_stack: Vec<OnceLock<AccountId>>,
+    /// By call group.
+    only_places: Vec<OnceLock<Option<StackId>>>,
     hot_loops: Vec<OnceLock<Vec<HotLoop>>>,
     /// By process: which of the timeline's registers are its.
     registers: OnceLock<Vec<Vec<u32>>>,
@@ -181,6 +183,7 @@ impl<'a> Facts<'a> {
         let builds = Builds::gather(&machine);
         let hot_loops = vec![OnceLock::new(); processes.all.len()];
         let of_stack = vec![OnceLock::new(); trace.symbols.stacks.len()];
+        let only_places = vec![OnceLock::new(); call_groups.all.len()];
         Self {
             trace,
             timeline,
@@ -203,6 +206,7 @@ impl<'a> Facts<'a> {
             allocating: OnceLock::new(),
             zeroed: OnceLock::new(),
             of_stack,
+            only_places,
             hot_loops,
             registers: OnceLock::new(),
             recording,
@@ -369,8 +373,9 @@ impl<'a> Facts<'a> {
         if own != StackId(0) {
             return own;
         }
-        let group = self.call_groups.id(call).map(|id| self.call_groups.get(id));
-        group.and_then(|group| self.only_place(group)).unwrap_or_default()
+        let Some(id) = self.call_groups.id(call) else { return StackId(0) };
+        let find = || self.only_place(self.call_groups.get(id));
+        self.only_places[id.0 as usize].get_or_init(find).unwrap_or_default()
     }
 
     /// A stack of the only own line that makes a group's calls, as far as was recorded.

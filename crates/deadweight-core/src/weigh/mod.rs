@@ -174,7 +174,8 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     let path = Path::walk(&timeline, &subject);
     let overhead = overhead::fitted(trace, &timeline, clean);
     let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
-    let (wall, cpu) = both_accounts(&facts);
+    let ((wall, cpu), readings) =
+        beside(|| hazards::readings::two(&facts), || both_accounts(&facts));
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
         Some(name) => within(&facts, name, [&wall, &cpu])?,
@@ -225,7 +226,7 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
         checks: checks::checks(&facts, &wall, &findings),
         findings,
         withdrawn: Vec::new(),
-        hazards: hazards::of_run(&inspection, &stages, of.is_some(), !clean.is_empty()),
+        hazards: hazards::of_run(&inspection, &stages, of.is_some(), (!clean.is_empty(), readings)),
         top: top::functions(&facts, &wall),
         work: work::by_function(&facts, &wall),
         stages,
@@ -270,10 +271,15 @@ fn within(
 
 /// The wall time and all CPU time, charged in parallel: they are independent.
 fn both_accounts(facts: &Facts<'_>) -> (Attribution, Attribution) {
+    beside(|| attribute::cpu_time(facts), || attribute::along_path(facts))
+}
+
+/// The results of `second` and of `first`, on a thread of its own: each goes through the whole recording.
+fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (B, A) {
     std::thread::scope(|scope| {
-        let cpu = scope.spawn(|| attribute::cpu_time(facts));
-        let wall = attribute::along_path(facts);
-        (wall, cpu.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let first = scope.spawn(first);
+        let second = second();
+        (second, first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     })
 }
 

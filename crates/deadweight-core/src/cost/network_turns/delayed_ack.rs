@@ -67,11 +67,16 @@ impl Begun {
 impl Stalls {
     /// Of a process; none if there are few, or if other long turns are as frequent.
     pub(super) fn of(facts: &Facts<'_>, process: ProcessId) -> Option<Self> {
-        let waits = Waits::of(facts, process);
-        let fits = |wait: &&(Ns, Ns, Block)| is_stall(wait.2.end - wait.2.start);
-        if (waits.0.iter().filter(fits).count() as u64) < MANY {
+        // Few programs have any such wait, and many have millions of others.
+        let blocks = facts.timeline.blocks.iter().filter(|block| {
+            is_stall(block.end - block.start)
+                && arrives(block)
+                && facts.processes.of(block.task) == process
+        });
+        if (blocks.count() as u64) < MANY {
             return None;
         }
+        let waits = Waits::of(facts, process);
         let (mut rests, mut whole) = (Long::default(), 0);
         let mut answers = Long::default();
         let (mut sender, mut begun) = (Sender::new(process), Begun::default());
@@ -175,19 +180,22 @@ fn is_stall(length: Ns) -> bool {
     length.0 >= *DELAY.start() && length <= LATE
 }
 
+/// Whether the wait is for what arrives at a socket.
+fn arrives(block: &Block) -> bool {
+    match block.waits_for {
+        WaitsFor::SocketData => true,
+        WaitsFor::Poll => block.woken_by != WokenBy::Interrupt(Interrupt::Timer),
+        _ => false,
+    }
+}
+
 impl Waits {
     fn of(facts: &Facts<'_>, process: ProcessId) -> Self {
         let waits = facts.path.waits(facts.timeline);
         let own = waits.filter(|(_, _, task, _)| facts.processes.of(*task) == process);
         let found = own.filter_map(|(from, to, _, block)| {
             let block = facts.timeline.blocks[block as usize];
-            let timed_out = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
-            let arrives = match block.waits_for {
-                WaitsFor::SocketData => true,
-                WaitsFor::Poll => !timed_out,
-                _ => false,
-            };
-            arrives.then_some((from, to, block))
+            arrives(&block).then_some((from, to, block))
         });
         Self(found.collect())
     }

@@ -3,7 +3,7 @@
 //! Costs of the program are findings, not hazards.
 
 mod disturbance;
-mod readings;
+pub(crate) mod readings;
 mod series;
 
 use crate::account::{AccountId, Attribution, Detail, OBSERVER};
@@ -35,7 +35,7 @@ pub(crate) fn of_run(
     inspection: &Inspection<'_, '_>,
     stages: &[Stage],
     chosen: bool,
-    clean: bool,
+    (clean, two_readings): (bool, Option<Hazard>),
 ) -> Vec<Hazard> {
     let Inspection { facts, wall, .. } = *inspection;
     let mut found = Vec::new();
@@ -52,7 +52,7 @@ pub(crate) fn of_run(
     }
     found.extend(disturbance::disturbed(facts, wall).or_else(|| disturbance::crowded(facts, wall)));
     found.extend(disturbance::throttled(facts, wall));
-    found.extend(readings::two(facts));
+    found.extend(two_readings);
     found.extend(unoptimised(facts));
     // When a recording was cut off, all processes were still alive.
     if !facts.trace.meta.attached && facts.trace.meta.complete {
