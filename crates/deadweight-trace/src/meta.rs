@@ -142,6 +142,16 @@ pub struct Overhead {
     pub death: u64,
     /// Per user stack taken at a system call or a page fault, after its first record.
     pub site: u64,
+    /// More per recorded call whose path was read, between its records.
+    #[serde(default)]
+    pub path: u64,
+    /// More if the path is relative to a descriptor's folder, which was looked up.
+    #[serde(default)]
+    pub folder: u64,
+    /// How much more calls and page faults cost from a program's exec until its `main` begins, in thousandths: nothing of
+    /// the process, and nothing that recording needs, is in the processor's caches then.
+    #[serde(default)]
+    pub starting: u64,
 }
 
 impl Meta {

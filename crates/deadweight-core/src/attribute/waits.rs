@@ -1,8 +1,8 @@
 //! Accounts for a task without a CPU.
 
-use super::Charge;
+use super::{Charge, Scope};
 use crate::account::{Slice, What};
-use crate::facts::Facts;
+use crate::facts::{Facts, overhead};
 use crate::path::cpu_holder::{CpuHolder, held_up, holders};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
@@ -40,9 +40,42 @@ impl Charge<'_, '_> {
         let mut start = slice.start;
         for (ns, holder) in holders(self.facts.timeline, subject, at_span, start, slice.end) {
             let what = if holder == CpuHolder::Nobody { idle } else { What::Ready(holder) };
-            let overhead = if holder == CpuHolder::Recorder { ns } else { Ns::ZERO };
+            let overhead = match holder {
+                CpuHolder::Recorder => ns,
+                // It would have given the CPU away sooner.
+                CpuHolder::Own(holder) if self.scope == Scope::Path => {
+                    let Facts { timeline, overhead: cost, .. } = self.facts;
+                    overhead::between(timeline, cost, holder, (start, start + ns))
+                }
+                _ => Ns::ZERO,
+            };
             self.add(&Slice { start, end: start + ns, what, ..slice }, overhead, &[]);
             start += ns;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::rows;
+
+    #[test]
+    fn what_recording_cost_the_holder_of_the_cpu_is_no_wait() {
+        let text = "cpus 1
+            observer syscall-kernel 300
+            task 1 main
+                0 cpu0 on
+               50 fork 2 thread
+             1000 off preempted
+             9000 cpu0 on
+            10000 exit
+            10000 off dead
+            task 2 main
+             1000 cpu0 on
+             2000 syscall getpid
+             5000 back 1
+             9000 off preempted";
+        let said = rows(text, 9);
+        assert!(said.contains("wait-cpu 7700") && said.contains("observer 300"), "{said}");
     }
 }

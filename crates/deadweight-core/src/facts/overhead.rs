@@ -9,6 +9,7 @@ use crate::facts::clean_run::CleanRun;
 use crate::timeline::{Call, Run, Task, Timeline, Within};
 use deadweight_report::stats::median::summarise;
 use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::syscall::PATH_NUMBER;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Overhead, Trace};
 
@@ -34,34 +35,87 @@ pub(crate) fn in_span(
 ) -> Ns {
     let span = task.spans[index];
     let before = index.checked_sub(1).map(|i| task.spans[i]);
+    let starting = cost.starting > 0 && is_starting(task, span.start);
+    let early = |ns: u64| if starting { ns + ns * cost.starting / 1000 } else { ns };
     let entering = match span.within {
         Within::Syscall(call) if timeline.calls[call.index()].start == span.start => {
             let call = &timeline.calls[call.index()];
             let birth = if timeline.starters.contains(&call.nr) { cost.birth } else { 0 };
-            per_call(call, cost.syscall_kernel, cost.counted_kernel)
-                + stack(call.site, cost)
-                + birth
+            let own = per_call(call, cost.syscall_kernel, cost.counted_kernel);
+            early(own + path(timeline, call, cost) + stack(call.site, cost)) + birth
         }
         Within::Fault(fault) => {
             let first = before.is_none_or(|before| before.within != span.within);
             let site = timeline.faults[fault as usize].site;
-            cost.fault_kernel + if first { stack(site, cost) } else { 0 }
+            early(cost.fault_kernel + if first { stack(site, cost) } else { 0 })
         }
         Within::Exiting if before.is_none_or(|b| b.within != Within::Exiting) => cost.death,
         _ => 0,
     };
     let leaving = before.map_or(0, |b| match (b.run, b.within, span.within) {
-        (Run::OnCpu(_), Within::Fault(_), _) => cost.fault_user,
+        (Run::OnCpu(_), Within::Fault(_), _) => early(cost.fault_user),
         (Run::OnCpu(_), Within::Syscall(call), Within::User) => {
             let call = &timeline.calls[call.index()];
             let counted = if call.own_time_behind { cost.counted_user } else { 0 };
-            per_call(call, cost.syscall_user, counted)
+            early(per_call(call, cost.syscall_user, counted))
         }
         (Run::OnCpu(_), ..) => 0,
         _ => cost.switch,
     });
     let ahead = calls_ahead(timeline, task, index).map_or(0, |c| per_call(c, 0, cost.counted_user));
-    Ns(entering + leaving + ahead) + sampling(cost, samples)
+    Ns(entering + leaving + ahead + early(sampling(cost, samples).0))
+}
+
+/// Overhead of a task's events and samples in an interval.
+pub(crate) fn between(
+    timeline: &Timeline,
+    cost: &Overhead,
+    task: TaskId,
+    (from, to): (Ns, Ns),
+) -> Ns {
+    let task = timeline.task(task);
+    let first = task.spans.partition_point(|span| span.start < from);
+    let spans = (first..task.spans.len()).take_while(|at| task.spans[*at].start < to);
+    let mut sampled = task.samples.partition_point(|sample| sample.at < from);
+    let mut all = Ns::ZERO;
+    for at in spans {
+        let (start, end) = (task.spans[at].start, task.span_end(at).min(to));
+        let before = sampled;
+        while task.samples.get(sampled).is_some_and(|sample| sample.at < end) {
+            sampled += 1;
+        }
+        if matches!(task.spans[at].run, Run::OnCpu(_)) {
+            all += in_span(timeline, cost, task, at, sampled - before).min(end - start);
+        }
+    }
+    all
+}
+
+/// Whether this is between an exec and the beginning of `main`.
+fn is_starting(task: &Task, at: Ns) -> bool {
+    let execs = task.execs.partition_point(|(exec, _)| *exec <= at);
+    let main = task.mains.get(task.mains.partition_point(|main| *main <= at));
+    let next = task.execs.get(execs);
+    execs > 0 && main.is_some_and(|main| next.is_none_or(|(next, _)| main < next))
+}
+
+/// The overhead of reading a call's path, if it was read.
+fn path(timeline: &Timeline, call: &Call, cost: &Overhead) -> u64 {
+    /// In place of a folder's descriptor: the current folder (`AT_FDCWD`).
+    const CURRENT: u32 = (-100_i32).cast_unsigned();
+    let Some(&Some(position)) = timeline.paths.get(usize::from(call.nr)) else { return 0 };
+    let args = timeline.args(call);
+    let number = args[usize::from(position)];
+    if call.counted > 0 || number < PATH_NUMBER {
+        return 0;
+    }
+    // An empty path is read, and not followed.
+    if number == PATH_NUMBER {
+        return cost.path * 2 / 5;
+    }
+    #[expect(clippy::cast_possible_truncation, reason = "a descriptor is an int")]
+    let below = position > 0 && args[0] as u32 != CURRENT;
+    cost.path + if below { cost.folder } else { 0 }
 }
 
 /// The overhead of taking the user stack at an event, if it was taken.
@@ -158,6 +212,9 @@ pub(crate) fn fitted(trace: &Trace, timeline: &Timeline, clean: &[CleanRun]) -> 
             birth: scaled(cost.birth, both),
             death: scaled(cost.death, both),
             site: scaled(cost.site, kernel),
+            path: scaled(cost.path, kernel),
+            folder: scaled(cost.folder, kernel),
+            ..cost
         };
     }
     bounded(cost, &calibrated)
@@ -223,6 +280,9 @@ fn bounded(cost: Overhead, calibrated: &Overhead) -> Overhead {
         birth: within(cost.birth, calibrated.birth),
         death: within(cost.death, calibrated.death),
         site: within(cost.site, calibrated.site),
+        path: within(cost.path, calibrated.path),
+        folder: within(cost.folder, calibrated.folder),
+        starting: cost.starting,
     }
 }
 
@@ -291,6 +351,46 @@ mod tests {
         };
         assert_eq!(of("clone3"), [0, 700]);
         assert_eq!(of("getppid"), [0, 0]);
+    }
+
+    /// The overhead in the kernel of one such line and its end.
+    fn in_kernel(text: &str, cost: Overhead) -> u64 {
+        let timeline = Timeline::build(&Trace::from_text(text).unwrap());
+        sides(&timeline, &cost)[1].overhead.0
+    }
+
+    #[test]
+    fn a_call_whose_path_was_read_costs_more_and_one_below_a_folder_most() {
+        let of = |call: &str| {
+            let cost = Overhead { path: 500, folder: 300, ..Overhead::default() };
+            let text = format!("task 1 a\n0 on\n100 syscall {call}\n5000 back 3\n9000 off dead");
+            in_kernel(&text, cost)
+        };
+        assert_eq!(of("openat 4294967196 0x8000000000001234 0"), 500);
+        assert_eq!(of("openat 3 0x8000000000001234 0"), 800);
+        assert_eq!(of("access 0x8000000000001234 4"), 500);
+        assert_eq!(of("newfstatat 3 0x8000000000000000 4096"), 200, "an empty path");
+        assert_eq!(of("openat 3 0x7ffe12345678 0"), 0, "it was not read");
+        assert_eq!(of("read 3 0x8000000000001234"), 0);
+    }
+
+    #[test]
+    fn events_cost_more_between_an_exec_and_main() {
+        let cost = Overhead { fault_kernel: 400, starting: 500, ..Overhead::default() };
+        let of = |at: u64, main: &str| {
+            let text = format!(
+                "task 1 a\n0 on\n10000 exec /bin/a\n{main}{at} fault 4096 by f (a.c:1)\n{} fault-end\n90000 off dead",
+                at + 2000
+            );
+            let mut lines: Vec<&str> = text.lines().skip(1).collect();
+            lines.sort_by_key(|line| line.split(' ').next().and_then(|at| at.parse::<u64>().ok()));
+            in_kernel(&format!("task 1 a\n{}", lines.join("\n")), cost)
+        };
+        let main = "50000 main\n";
+        assert_eq!([of(5000, main), of(20_000, main), of(60_000, main)], [400, 600, 400]);
+        assert_eq!(of(20_000, ""), 400, "where it ends is not known");
+        let again = "12000 main\n50000 exec /bin/b\n60000 main\n";
+        assert_eq!([of(20_000, again), of(55_000, again)], [400, 600]);
     }
 
     #[test]

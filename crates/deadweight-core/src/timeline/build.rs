@@ -40,6 +40,7 @@ impl<'a> Builder<'a> {
             trace,
             out: Timeline {
                 starters: STARTERS.into_iter().filter_map(number).collect(),
+                paths: syscall::path_positions(trace.meta.arch),
                 ..Timeline::default()
             },
             live: Vec::new(),

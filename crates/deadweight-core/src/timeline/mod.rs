@@ -63,6 +63,8 @@ pub struct Timeline {
     pub(crate) arguments: Vec<[u64; 4]>,
     /// The numbers of the calls that start tasks.
     pub(crate) starters: Vec<u16>,
+    /// By the number of a call: the position of its path among the kept arguments, if it has one.
+    pub(crate) paths: Vec<Option<u8>>,
     /// The root's task.
     pub root: TaskId,
     /// Records that were lost.

@@ -9,6 +9,8 @@ pub(crate) mod cpu_state {
     pub(crate) const LOST: usize = 8;
     /// Whether records are output.
     pub(crate) const RECORDS: usize = 24;
+    /// Up to when stacks were given.
+    pub(crate) const STACKS_UNTIL: usize = 64;
     /// What the recorder has read.
     pub(crate) const TAIL: usize = 128;
     pub(crate) const SIZE: usize = 448;

@@ -261,10 +261,19 @@ impl Programs {
 
     /// Starts or stops recording, on all CPUs.
     pub(crate) fn record(&self, on: bool) {
+        self.set_each_cpu(cpu_state::RECORDS, on.into());
+    }
+
+    /// Whether user stacks are taken.
+    pub(crate) fn take_stacks(&self, on: bool) {
+        self.set_each_cpu(cpu_state::STACKS_UNTIL, if on { 0 } else { u64::MAX });
+    }
+
+    fn set_each_cpu(&self, member: usize, value: u64) {
         let cpus = self.rings.cpus.entries();
-        let flag = |cpu| self.rings.cpus.shared_word(cpu * cpu_state::SIZE + cpu_state::RECORDS);
-        let flags = (0..cpus).filter_map(flag);
-        flags.for_each(|flag| flag.store(on.into(), Ordering::Release));
+        let word = |cpu| self.rings.cpus.shared_word(cpu * cpu_state::SIZE + member);
+        let words = (0..cpus).filter_map(word);
+        words.for_each(|word| word.store(value, Ordering::Release));
     }
 
     /// Stacks of this role (one of [`SITE_ROLES`]) on this CPU become records of this event.

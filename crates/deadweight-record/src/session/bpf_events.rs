@@ -86,6 +86,11 @@ impl Session {
         self.bpf_events.iter().for_each(|bpf| bpf.programs.record(on));
     }
 
+    /// Starts or stops the taking of user stacks by the programs.
+    pub(super) fn let_programs_take_stacks(&self, on: bool) {
+        self.bpf_events.iter().for_each(|bpf| bpf.programs.take_stacks(on));
+    }
+
     /// Records this task and its descendants, if there are programs.
     pub(super) fn follow_by_programs(&self, task: i32) {
         self.bpf_events.iter().for_each(|bpf| bpf.programs.follow(task.cast_unsigned()));

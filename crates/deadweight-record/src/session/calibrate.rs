@@ -5,8 +5,8 @@
 
 use super::Session;
 use super::calibrated_actions::{
-    PAGES, UntouchedPages, Walk, fork_times, one_call, pin_to_this_cpu, round_trip_time,
-    touch_pages,
+    Children, PAGES, PROGRAMS, UntouchedPages, Walk, one_call, open_times, pin_to_this_cpu,
+    round_trip_time, touch_pages,
 };
 use crate::error::Error;
 use crate::perf::decode::{self, Body};
@@ -17,8 +17,10 @@ use crate::timing::{EMPTY, SHORT, TRIES, best, empty_calls, short_calls, whole, 
 use deadweight_trace::Overhead;
 use std::ptr;
 
-/// Parts of the child's work: calls, round trips, forks, calls again, spins.
-const PARTS: u32 = 5;
+/// Parts of the child's work: calls, round trips, processes, programs, calls again, spins.
+const PARTS: u32 = 6;
+/// The part in which it runs programs.
+const RUNS_PROGRAMS: u32 = 4;
 /// Steps of a spin that is timed to find how many make [`SPIN`].
 const STEPS: u64 = 2_000;
 /// Length of the spin in ns.
@@ -27,6 +29,8 @@ const SPIN: f64 = 450_000.0;
 const WALKS: usize = 31;
 /// An event after other work costs no more than this many times more than among others.
 const MOST_COLDER: f64 = 5.0;
+/// An event of a program that starts costs no more than this much more, in thousandths.
+const MOST_WHILE_STARTING: f64 = 2000.0;
 /// Period in ns at which the spin is sampled: often enough to show even where a sample takes 15 µs, and seldom enough
 /// not to fill a ring.
 const FAST_PERIOD: u64 = 60_000;
@@ -48,11 +52,17 @@ pub(crate) struct Measured {
     /// One child from fork until it is reaped, and of that the fork alone.
     life: f64,
     birth: f64,
+    /// Making a descriptor and closing it: without a path, with one, and with one below a folder.
+    opens: [f64; 3],
+    /// A process that runs a small program, from its birth until it is reaped; 0 if there is none.
+    program: f64,
     /// One spin of so many steps.
     spin: f64,
     steps: u64,
     /// Between the records of a call's entry and return, in the best try; 0 without events.
     call_inside: f64,
+    /// Events in one run of the program; none without events.
+    in_program: InProgram,
     /// Samples during one spin; 0 without events.
     spin_samples: f64,
     /// An empty call, and a first touch, after other work.
@@ -70,6 +80,13 @@ impl Measured {
     }
 }
 
+/// Events in one run of a small program.
+#[derive(Copy, Clone, Debug, Default)]
+struct InProgram {
+    calls: f64,
+    faults: f64,
+}
+
 /// The overhead per event, from a run without and a run with events.
 pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
     let call = (with.call - without.call).max(0.0);
@@ -77,6 +94,12 @@ pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
     let inside = with.call_inside.min(call);
     let [around, inside] = with_entry_cost(without.call, call - inside, inside);
     let fault = (with.fault - without.fault).max(0.0);
+    let more = |of: fn(&Measured) -> f64| of(with) - of(without);
+    let path = (more(|m| m.opens[1]) - more(|m| m.opens[0])).max(0.0);
+    let folder = (more(|m| m.opens[2]) - more(|m| m.opens[1])).max(0.0);
+    // Until the child runs, one call begins and the CPU switches; until it is reaped, two more calls and a switch.
+    let birth = more(|m| m.birth);
+    let site = (more(|m| m.first_call) - more(|m| m.cold_call)).max(0.0);
     let switch = ((with.round - without.round - 4.0 * call) / 2.0).max(0.0);
     let sample = if with.spin_samples < 1.0 {
         0.0
@@ -94,10 +117,25 @@ pub(super) fn overhead(without: &Measured, with: &Measured) -> Overhead {
         fault_kernel: whole(fault / 2.0),
         switch: whole(switch),
         sample: whole(sample),
-        site: whole(with.first_call - without.first_call - (with.cold_call - without.cold_call)),
-        birth: whole((with.birth - without.birth).max(0.0)),
-        death: whole((with.life - with.birth - (without.life - without.birth)).max(0.0)),
+        site: whole(site),
+        path: whole(path),
+        folder: whole(folder),
+        starting: starting(without, with, [call, fault]),
+        birth: whole((birth - switch - call / 2.0).max(0.0)),
+        death: whole((more(|m| m.life) - birth - switch - 2.5 * call).max(0.0)),
     }
+}
+
+/// How much more events cost while a program starts than `costs` (of a call and a fault), in thousandths. What the birth and
+/// the death of the process cost is not counted.
+fn starting(without: &Measured, with: &Measured, costs: [f64; 2]) -> u64 {
+    let InProgram { calls, faults } = with.in_program;
+    let known = calls * costs[0] + faults * costs[1];
+    if without.program <= 0.0 || with.program <= 0.0 || known <= 0.0 {
+        return 0;
+    }
+    let all = (with.program - with.life) - (without.program - without.life);
+    whole(((all / known - 1.0) * 1000.0).min(MOST_WHILE_STARTING))
 }
 
 /// What recording an event costs more after other work, when its memory has left the caches, than right after another
@@ -162,21 +200,29 @@ fn measure(
         0 => unsafe { work(page.0, memory, go, steps) },
         child => child,
     };
-    let events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
+    let mut events = session.as_deref_mut().map(|s| Events::open(s, child)).transpose();
     let mut seen = Seen::default();
+    let (mut in_programs, mut clock) = (InProgram::default(), Ok(()));
     // SAFETY: own descriptors and the own child. Each byte lets the child do one part of its work.
     unsafe {
         libc::close(go[0]);
-        if let Ok(events) = &events {
+        if let Ok(events) = &mut events {
             events.iter().for_each(Events::start);
             session.iter().for_each(|session| _ = session.enable());
             for part in 1..PARTS {
+                // How many there are differs from run to run, and each costs as much as ten calls.
+                session.iter().for_each(|s| s.let_programs_take_stacks(part != RUNS_PROGRAMS));
                 libc::write(go[1], [1_u8].as_ptr().cast(), 1);
                 page.wait_for(part, child);
                 seen.read_back(session.as_deref_mut(), child);
+                if part == RUNS_PROGRAMS {
+                    in_programs = seen.of_others;
+                }
             }
             session.iter().for_each(|session| _ = session.disable());
-            events.iter().for_each(Events::only_fast_clock);
+            if let (Some(events), Some(session)) = (events, session.as_deref_mut()) {
+                clock = events.only_fast_clock(session, child);
+            }
             libc::write(go[1], [1_u8].as_ptr().cast(), 1);
         }
         libc::close(go[1]);
@@ -184,10 +230,29 @@ fn measure(
         libc::waitpid(child, &mut status, 0);
     }
     drop(events?);
+    clock?;
     let mut measured = page.measured();
     seen.read_back(session, child);
     (measured.call_inside, measured.spin_samples) = seen.measured();
+    measured.in_program = in_programs.each(PROGRAMS);
     Ok(measured)
+}
+
+impl InProgram {
+    fn count(&mut self, body: &Body<'_>) {
+        let Body::Sample(sample) = body else { return };
+        match sample.role {
+            Role::Enter => self.calls += 1.0,
+            Role::MinorEnd | Role::MajorEnd => self.faults += 1.0,
+            _ => {}
+        }
+    }
+
+    /// Of one of so many programs.
+    fn each(self, programs: usize) -> Self {
+        let each = |number: f64| number / programs as f64;
+        Self { calls: each(self.calls), faults: each(self.faults) }
+    }
 }
 
 /// The events that follow the child.
@@ -197,11 +262,13 @@ struct Events {
 }
 
 impl Events {
+    /// Where the clock of a recording is not the child's, births and deaths have none to copy and to free.
     fn open(session: &mut Session, child: i32) -> Result<Self, Error> {
-        Ok(Self {
-            set: session.open_task_events(child)?,
-            fast_clock: session.open_clock_for(child, FAST_PERIOD)?,
-        })
+        let mut events = Self { set: session.open_task_events(child)?, fast_clock: Vec::new() };
+        if !session.has_wide_clock() {
+            events.fast_clock = session.open_clock_for(child, FAST_PERIOD)?;
+        }
+        Ok(events)
     }
 
     fn start(&self) {
@@ -209,9 +276,13 @@ impl Events {
         self.set.iter().for_each(|e| _ = e.enable());
     }
 
-    fn only_fast_clock(&self) {
+    fn only_fast_clock(&mut self, session: &mut Session, child: i32) -> Result<(), Error> {
         self.set.iter().for_each(|e| _ = e.disable());
+        if self.fast_clock.is_empty() {
+            self.fast_clock = session.open_clock_for(child, FAST_PERIOD)?;
+        }
         self.fast_clock.iter().for_each(|e| _ = e.enable());
+        Ok(())
     }
 }
 
@@ -223,21 +294,24 @@ struct Seen {
     inside: Vec<u64>,
     /// Samples in the last part, the spins.
     samples: u64,
+    /// Events of other tasks in the last part.
+    of_others: InProgram,
 }
 
 impl Seen {
     /// Takes all records out of the rings, not only this child's.
     fn read_back(&mut self, session: Option<&mut Session>, child: i32) {
         let Some(session) = session else { return };
-        self.samples = 0;
+        (self.samples, self.of_others) = (0, InProgram::default());
         let bytes = session.take_records();
         self.read(&bytes, &session.schema, child.cast_unsigned());
     }
 
     fn read(&mut self, bytes: &[u8], schema: &Schema, child: u32) {
         let mut entered = None;
-        let mut records: Vec<_> =
-            decode::records(bytes, schema).filter(|r| r.task == child).collect();
+        let (mut records, others): (Vec<_>, Vec<_>) =
+            decode::records(bytes, schema).partition(|record| record.task == child);
+        others.iter().for_each(|record| self.of_others.count(&record.body));
         records.sort_by_key(|record| record.at);
         for record in records {
             match record.body {
@@ -284,13 +358,17 @@ unsafe fn work(page: *mut Page, memory: &Walk, go: [i32; 2], steps: u64) -> ! {
         };
         measured.first_call = memory.median_after_walks(FIRST_CALLS, one_call);
         measured.calls_and_faults();
+        measured.opens = open_times();
         measured.cold_call = memory.median_after_walks(WALKS, one_call);
         let pages = UntouchedPages::new(WALKS);
         measured.cold_fault = memory.median_after_walks(WALKS, |walk| pages.touch(walk));
         end_part(page, go[0]);
         measured.round = round_trip_time();
         end_part(page, go[0]);
-        (measured.birth, measured.life) = fork_times();
+        let mut children = Children::new();
+        [measured.birth, measured.life] = children.lives();
+        end_part(page, go[0]);
+        measured.program = children.program();
         end_part(page, go[0]);
         measured.calls_and_faults();
         (*page).measured = measured;

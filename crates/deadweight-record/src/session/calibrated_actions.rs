@@ -4,7 +4,8 @@
 
 use crate::clock::now;
 use crate::procfs::affinity::Affinity;
-use crate::timing::{TRIES, best};
+use crate::timing::best;
+use std::ffi::{CStr, c_int, c_void};
 use std::hint::black_box;
 use std::ptr;
 
@@ -127,26 +128,121 @@ pub(super) unsafe fn round_trip_time() -> f64 {
     }
 }
 
-/// The shortest times of a fork, and from the fork until the child is reaped.
-///
-/// # Safety
-/// Only in a forked child.
-pub(super) unsafe fn fork_times() -> (f64, f64) {
-    let (mut birth, mut life) = (f64::MAX, f64::MAX);
-    for _ in 0..TRIES {
-        let start = now();
-        // SAFETY: the child ends at once, and is reaped.
-        unsafe {
-            let child = libc::fork();
-            if child == 0 {
-                libc::_exit(0);
+/// Number of descriptors that are opened and closed per try.
+pub(super) const OPENED: u64 = 40;
+/// A file that is everywhere, with a path of a usual length.
+const PATH: &CStr = c"/dev/../dev/../dev/null";
+
+/// A descriptor of the root folder, opened in three ways and closed: without a path, by an absolute one, and by one below the
+/// folder. Mean times in ns.
+pub(super) fn open_times() -> [f64; 3] {
+    let flags = libc::O_PATH | libc::O_CLOEXEC;
+    // SAFETY: the path ends with a zero.
+    let root = unsafe { libc::open(c"/".as_ptr(), flags) };
+    let each = |open: &dyn Fn() -> i32| {
+        let open_and_close = || {
+            for _ in 0..OPENED {
+                // SAFETY: closes what was opened here, or nothing.
+                unsafe { libc::close(open()) };
             }
-            birth = birth.min((now() - start) as f64);
-            libc::waitpid(child, ptr::null_mut(), 0);
-        }
-        life = life.min((now() - start) as f64);
+        };
+        best(OPENED, open_and_close)
+    };
+    // SAFETY: the path ends with a zero, with and without its first character.
+    let times = unsafe {
+        [
+            each(&|| libc::dup(root)),
+            each(&|| libc::openat(libc::AT_FDCWD, PATH.as_ptr(), flags)),
+            each(&|| libc::openat(root, PATH.as_ptr().add(1), flags)),
+        ]
+    };
+    // SAFETY: the descriptor opened above.
+    unsafe { libc::close(root) };
+    times
+}
+
+/// How many times a process is started, and a program run.
+pub(super) const PROGRAMS: usize = 7;
+/// Small programs, of which the first that exists is run: like most programs, they are linked with the C library when they start.
+const SMALL: [&CStr; 2] = [c"/bin/true", c"/usr/bin/true"];
+/// Bytes of a process's stack.
+const STACK: usize = 64 << 10;
+
+/// Processes that are started as `vfork` does it: without a copy of the memory, which takes as long as there is memory.
+pub(super) struct Children(Vec<u8>);
+
+impl Children {
+    pub(super) fn new() -> Self {
+        Self(vec![0; STACK])
     }
-    (birth, life)
+
+    /// The shortest times in ns of a process that ends at once: until it runs, and until it is reaped.
+    ///
+    /// # Safety
+    /// Only in a forked child.
+    pub(super) unsafe fn lives(&mut self) -> [f64; 2] {
+        extern "C" fn ends(began: *mut c_void) -> c_int {
+            // SAFETY: a number of the parent, which waits.
+            unsafe { began.cast::<u64>().write(now()) };
+            0
+        }
+        let mut shortest = [u64::MAX; 2];
+        for _ in 0..PROGRAMS {
+            let mut began = 0_u64;
+            let start = now();
+            // SAFETY: the child only notes the time.
+            if unsafe { self.run(ends, (&raw mut began).cast()) } {
+                shortest[0] = shortest[0].min(began.saturating_sub(start));
+                shortest[1] = shortest[1].min(now() - start);
+            }
+        }
+        shortest.map(|time| if time == u64::MAX { 0.0 } else { time as f64 })
+    }
+
+    /// The shortest time in ns of a process that runs a small program until it is reaped. 0 without such a program, and for
+    /// ordinary users: only BPF programs are calibrated with it.
+    ///
+    /// # Safety
+    /// Only in a forked child.
+    pub(super) unsafe fn program(&mut self) -> f64 {
+        extern "C" fn runs(_: *mut c_void) -> c_int {
+            for program in SMALL {
+                let arguments = [program.as_ptr(), ptr::null()];
+                // SAFETY: the arguments are static, and end with a null.
+                unsafe {
+                    libc::execve(program.as_ptr(), arguments.as_ptr(), [ptr::null()].as_ptr())
+                };
+            }
+            1
+        }
+        // SAFETY: no memory is involved.
+        if unsafe { libc::geteuid() } != 0 {
+            return 0.0;
+        }
+        let mut shortest = u64::MAX;
+        for _ in 0..PROGRAMS {
+            let start = now();
+            // SAFETY: the child only calls exec, or ends.
+            if !unsafe { self.run(runs, ptr::null_mut()) } {
+                return 0.0;
+            }
+            shortest = shortest.min(now() - start);
+        }
+        shortest as f64
+    }
+
+    /// Whether a process with this function ended well.
+    unsafe fn run(&mut self, act: extern "C" fn(*mut c_void) -> c_int, with: *mut c_void) -> bool {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+        let mut status = 1;
+        // SAFETY: the stack is the child's alone while this process waits; its end is aligned.
+        unsafe {
+            let end = self.0.as_mut_ptr_range().end;
+            let top = end.sub(end.addr() % 16);
+            let child = libc::clone(act, top.cast(), flags, with);
+            child > 0 && libc::waitpid(child, &mut status, 0) == child && status == 0
+        }
+    }
 }
 
 /// For some 10 ms: other tasks must not disturb the measurement.

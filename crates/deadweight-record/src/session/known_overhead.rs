@@ -30,7 +30,7 @@ const SLOWEST: f64 = 1.75;
 /// So many quick checks, each of some 0.5 ms: a processor that was idle is slow at first.
 const TRIES: u32 = 4;
 /// Members of [`Costs`] that are calibrated.
-const MEMBERS: usize = 13;
+const MEMBERS: usize = 16;
 
 /// The tracing overhead: of events that follow each other closely, and what others cost more.
 #[derive(Copy, Clone, Debug, Default, PartialEq)]
@@ -97,6 +97,7 @@ impl Before {
             overhead: Overhead {
                 counted_user: counted.user,
                 counted_kernel: counted.kernel,
+                starting: if session.has_programs() { overhead.starting } else { 0 },
                 ..overhead
             },
             cold: calibrate::cold(&without_events, &with_events),
@@ -164,16 +165,19 @@ fn numbers(costs: &Costs) -> [u64; MEMBERS] {
     let Overhead { syscall_user, syscall_kernel, fault_user, fault_kernel, .. } = costs.overhead;
     let Overhead { counted_user, counted_kernel, .. } = costs.overhead;
     let Overhead { switch, sample, birth, death, site, .. } = costs.overhead;
+    let Overhead { path, folder, starting, .. } = costs.overhead;
     let Cold { call, fault } = costs.cold;
     let [a, b, c, d] = [syscall_user, syscall_kernel, counted_user, counted_kernel];
-    [a, b, c, d, fault_user, fault_kernel, switch, sample, birth, death, site, call, fault]
+    let [e, f, g] = [path, folder, starting];
+    [a, b, c, d, e, f, g, fault_user, fault_kernel, switch, sample, birth, death, site, call, fault]
 }
 
 fn costs(numbers: [u64; MEMBERS]) -> Costs {
-    let [syscall_user, syscall_kernel, counted_user, counted_kernel, ..] = numbers;
+    let [syscall_user, syscall_kernel, counted_user, counted_kernel, path, folder, starting, ..] =
+        numbers;
     let [.., fault_user, fault_kernel, switch, sample, birth, death, site, call, fault] = numbers;
     let calls = Overhead { syscall_user, syscall_kernel, ..Overhead::default() };
-    let calls = Overhead { counted_user, counted_kernel, ..calls };
+    let calls = Overhead { counted_user, counted_kernel, path, folder, starting, ..calls };
     let overhead =
         Overhead { fault_user, fault_kernel, switch, sample, birth, death, site, ..calls };
     Costs { overhead, cold: Cold { call, fault } }
@@ -182,7 +186,7 @@ fn costs(numbers: [u64; MEMBERS]) -> Costs {
 /// Identifies the boot, the CPUs, and the programs whose cost it is.
 fn key() -> String {
     let boot = procfs::line("/proc/sys/kernel/random/boot_id").unwrap_or_default();
-    format!("7 {boot} {} {PROGRAMS_ID}", procfs::allowed_cpus())
+    format!("8 {boot} {} {PROGRAMS_ID}", procfs::allowed_cpus())
 }
 
 fn render(calibrations: &[Calibration], key: &str) -> String {
@@ -226,7 +230,7 @@ mod tests {
         assert_eq!(parse(&text[..text.len() - 3], "boot 1"), all[..1]);
         assert_eq!(
             parse(
-                "boot 1\n5 -1 6 9 1 2 3 4 5 6 7 8 9 10 11 12\n5 NaN 6 9 1 2 3 4 5 6 7 8 9 10 11 12",
+                "boot 1\n5 -1 6 9 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16\n5 NaN 6 9 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16",
                 "boot 1"
             ),
             []

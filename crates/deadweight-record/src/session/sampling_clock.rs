@@ -96,7 +96,7 @@ impl Session {
         Ok(period)
     }
 
-    fn has_wide_clock(&self) -> bool {
+    pub(super) fn has_wide_clock(&self) -> bool {
         self.cpus.len() <= WIDE_CLOCK_CPUS && self.user_access.is_none()
     }
 

@@ -74,6 +74,16 @@ pub fn path(name: &str) -> Option<usize> {
     find(name).and_then(|row| row.path)
 }
 
+/// The same by the numbers of an architecture's calls.
+#[must_use]
+pub fn path_positions(arch: Arch) -> Vec<Option<u8>> {
+    let position = |nr| u8::try_from(path(name(arch, nr)?)?).ok();
+    (0..CALLS).map(position).collect()
+}
+
+/// Numbers of calls are smaller.
+const CALLS: u16 = 512;
+
 /// The bit that the number of a peer has, besides [`PATH_NUMBER`], if it is an address of IPv4 itself.
 const IPV4: u64 = 1 << 62;
 

@@ -25,7 +25,7 @@ pub(super) struct Header {
 }
 
 /// The names of [`Overhead`]'s fields in the text.
-fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 11] {
+fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 14] {
     [
         ("syscall-user", &mut overhead.syscall_user),
         ("syscall-kernel", &mut overhead.syscall_kernel),
@@ -38,6 +38,9 @@ fn overhead_fields(overhead: &mut Overhead) -> [(&'static str, &mut u64); 11] {
         ("birth", &mut overhead.birth),
         ("death", &mut overhead.death),
         ("site", &mut overhead.site),
+        ("path", &mut overhead.path),
+        ("folder", &mut overhead.folder),
+        ("starting", &mut overhead.starting),
     ]
 }
 
