@@ -198,10 +198,8 @@ int on_sys_enter(u64 *context)
 	if (!cpu)
 		return 0;
 	u64 current = running(cpu);
-	if (!is_followed(current))
-		return 0;
 	struct task *task = counted_task(current);
-	if (task && count_entry(cpu, task, regs, call))
+	if (task ? count_entry(cpu, task, regs, call) : !is_followed(current))
 		return 0;
 	u64 now = ktime_ns();
 	struct place place = reserve(cpu, sizeof(struct enter));
@@ -241,10 +239,8 @@ int on_sys_exit(u64 *context)
 	if (!cpu)
 		return 0;
 	u64 current = running(cpu);
-	if (!is_followed(current))
-		return 0;
 	struct task *task = counted_task(current);
-	if (task && count_return(cpu, task, context[1]))
+	if (task ? count_return(cpu, task, context[1]) : !is_followed(current))
 		return 0;
 	struct stack_times *times = stack_times_of(current);
 	if (times && times->in_call == (u32)current)

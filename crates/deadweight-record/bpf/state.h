@@ -122,12 +122,14 @@ INLINE int is_followed(u32 task)
 	return word && (*word >> (task % 64) & 1);
 }
 
-/* The running task's process and id. They are asked for, by a helper call, if the last switch was to the idle task, whose
- * ids are 0: the kernel does not report every switch from it. */
+/* The running task's process and id. They are asked for unless a followed task is known to run: that is a helper call,
+ * but the kernel does not report every switch from the idle task and from some of its own threads. */
 INLINE u64 running(struct cpu *cpu)
 {
 	u64 current = cpu->current;
-	return likely(current) ? current : (cpu->current = current_pid_tgid());
+	if (likely(current && is_followed(current)))
+		return current;
+	return cpu->current = current_pid_tgid();
 }
 
 /* The entry of a task whose calls are counted. */

@@ -7,8 +7,6 @@ pub(crate) mod cpu_state {
     /// The ring's end, in bytes since the start; records that did not fit.
     pub(crate) const HEAD: usize = 0;
     pub(crate) const LOST: usize = 8;
-    /// The running task; 0 if it is not known.
-    pub(crate) const CURRENT: usize = 16;
     /// Whether records are output.
     pub(crate) const RECORDS: usize = 24;
     /// Up to when stacks were given.

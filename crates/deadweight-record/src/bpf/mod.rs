@@ -261,8 +261,6 @@ impl Programs {
 
     /// Starts or stops recording, on all CPUs.
     pub(crate) fn record(&self, on: bool) {
-        // Before all programs were attached, a switch may have been missed.
-        self.set_each_cpu(cpu_state::CURRENT, 0);
         self.set_each_cpu(cpu_state::RECORDS, on.into());
     }
 

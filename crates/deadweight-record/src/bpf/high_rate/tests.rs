@@ -63,6 +63,15 @@ fn call() {
 }
 
 #[test]
+fn counting_costs_something_on_a_thread_that_is_not_followed() {
+    let Some(bench) = Bench::new() else { return };
+    bench.output.programs.follow_all(false);
+    let unrecorded = Unrecorded { empty: 1.0, short: 2.0 };
+    let Cost { user, kernel } = cost(&bench.output.programs, unrecorded);
+    assert!(user + kernel > 0, "{user} {kernel}");
+}
+
+#[test]
 fn each_call_is_either_recorded_or_counted() {
     let Some(mut bench) = Bench::new() else { return };
     bench.begin();
