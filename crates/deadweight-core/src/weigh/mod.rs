@@ -174,8 +174,8 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     let path = Path::walk(&timeline, &subject);
     let overhead = overhead::fitted(trace, &timeline, clean);
     let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
-    let ((wall, cpu), readings) =
-        beside(|| hazards::readings::two(&facts), || both_accounts(&facts));
+    let across = || (attribute::cpu_time(&facts), hazards::readings::two(&facts));
+    let (wall, (cpu, readings)) = beside(across, || attribute::along_path(&facts));
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
         Some(name) => within(&facts, name, [&wall, &cpu])?,
