@@ -1,7 +1,7 @@
 //! Calibration: measures the tracing overhead on this machine. For what is kept of it see `known_overhead`.
 //!
 //! A child process does a little of everything, once without events and once with the session's events; the
-//! differences are the overhead. All in all some 25 ms. For stops, see `ptrace::calibrate`.
+//! differences are the overhead. All in all some 50 ms as root. For stops, see `ptrace::calibrate`.
 
 use super::Session;
 use super::calibrated_actions::{
@@ -49,7 +49,7 @@ pub(crate) struct Measured {
     pub(super) fault: f64,
     /// One round trip between two processes on one CPU: two context switches, four calls.
     round: f64,
-    /// One child from fork until it is reaped, and of that the fork alone.
+    /// A process that ends at once, from its birth until it is reaped, and until it runs.
     life: f64,
     birth: f64,
     /// Making a descriptor and closing it: without a path, with one, and with one below a folder.
@@ -210,7 +210,7 @@ fn measure(
             events.iter().for_each(Events::start);
             session.iter().for_each(|session| _ = session.enable());
             for part in 1..PARTS {
-                // How many there are differs from run to run, and each costs as much as ten calls.
+                // How many stacks there are differs from run to run, and each costs as much as ten calls.
                 session.iter().for_each(|s| s.let_programs_take_stacks(part != RUNS_PROGRAMS));
                 libc::write(go[1], [1_u8].as_ptr().cast(), 1);
                 page.wait_for(part, child);

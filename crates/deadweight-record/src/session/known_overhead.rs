@@ -1,6 +1,6 @@
 //! The tracing overhead: as earlier calibrations of this boot found it, or from a new one.
 //!
-//! Calibrating takes some 25 ms. The results of the latest ones are kept, and their median counts: it is more precise
+//! Calibrating takes some 50 ms. The results of the latest ones are kept, and their median counts: it is more precise
 //! than one. A quick check decides which of them can be right now. Where events of perf record everything, each
 //! recording calibrates anew.
 
