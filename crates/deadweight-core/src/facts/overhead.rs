@@ -71,24 +71,27 @@ pub(crate) fn between(
     timeline: &Timeline,
     cost: &Overhead,
     task: TaskId,
-    (from, to): (Ns, Ns),
+    interval: (Ns, Ns),
 ) -> Ns {
     let task = timeline.task(task);
+    let spans = running(task, interval);
+    spans.map(|(at, length, n)| in_span(timeline, cost, task, at, n).min(length)).sum()
+}
+
+/// A task's spans on a CPU that begin in an interval: the index, the length within it, and how many samples it has.
+fn running(task: &Task, (from, to): (Ns, Ns)) -> impl Iterator<Item = (usize, Ns, usize)> {
     let first = task.spans.partition_point(|span| span.start < from);
-    let spans = (first..task.spans.len()).take_while(|at| task.spans[*at].start < to);
     let mut sampled = task.samples.partition_point(|sample| sample.at < from);
-    let mut all = Ns::ZERO;
-    for at in spans {
-        let (start, end) = (task.spans[at].start, task.span_end(at).min(to));
+    let spans = (first..task.spans.len()).take_while(move |at| task.spans[*at].start < to);
+    spans.filter_map(move |at| {
+        let (span, end) = (task.spans[at], task.span_end(at).min(to));
         let before = sampled;
         while task.samples.get(sampled).is_some_and(|sample| sample.at < end) {
             sampled += 1;
         }
-        if matches!(task.spans[at].run, Run::OnCpu(_)) {
-            all += in_span(timeline, cost, task, at, sampled - before).min(end - start);
-        }
-    }
-    all
+        let length = end - span.start;
+        matches!(span.run, Run::OnCpu(_)).then_some((at, length, sampled - before))
+    })
 }
 
 /// Whether this is between an exec and the beginning of `main`.
@@ -157,20 +160,10 @@ struct Side {
 fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     let mut sides = [Side::default(); 2];
     for task in timeline.tasks.iter().filter(|t| t.own) {
-        let mut sampled = 0;
-        for (index, span) in task.spans.iter().enumerate() {
-            let end = task.span_end(index);
-            let from = sampled;
-            while task.samples.get(sampled).is_some_and(|s| s.at < end) {
-                sampled += 1;
-            }
-            if !matches!(span.run, Run::OnCpu(_)) {
-                continue;
-            }
-            let side = &mut sides[usize::from(span.within != Within::User)];
-            let length = end - span.start;
+        for (index, length, samples) in running(task, (Ns::ZERO, Ns(u64::MAX))) {
+            let side = &mut sides[usize::from(task.spans[index].within != Within::User)];
             side.gross += length;
-            side.overhead += in_span(timeline, cost, task, index, sampled - from).min(length);
+            side.overhead += in_span(timeline, cost, task, index, samples).min(length);
         }
     }
     sides
