@@ -46,7 +46,7 @@ use crate::timeline::{Block, Call, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
-use deadweight_trace::ids::CallId;
+use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::units::Ns;
 use looks::Looks;
 use std::collections::{BTreeMap, BTreeSet};
@@ -148,9 +148,9 @@ fn slept(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     sum
 }
 
-/// The same sleeps, each with its start and its end, in order. Of goroutines, the sleeps that they asked for: several threads
-/// may wait for one after another.
-fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
+/// The same sleeps, each with its start, its end and its stack, in order. Of goroutines, the sleeps that they asked for:
+/// several threads may wait for one after another.
+fn sleeps(facts: &Facts<'_>, process: ProcessId) -> BTreeSet<(Ns, Ns, StackId)> {
     let mut blocks = BTreeSet::new();
     let pieces = facts.path.pieces.iter();
     for piece in pieces.filter(|p| !p.unexplained && facts.processes.of(p.task) == process) {
@@ -163,17 +163,18 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> Vec<(Ns, Ns)> {
     let mut kinds = BTreeMap::new();
     let mut may = |kind| *kinds.entry(kind).or_insert_with(|| counts(facts, process, kind));
     let blocks = blocks.into_iter().map(|at| (at as usize, &facts.timeline.blocks[at as usize]));
-    let sleeps: BTreeSet<(Ns, Ns)> = blocks
+    blocks
         .filter(|(_, block)| is_sleep(block) && may(block.purpose()))
         .filter(|(_, block)| !is_scheduler(facts, block))
         .filter(|(_, block)| {
             !goroutines::is_timer(facts, process, CallSite::Stack(facts.site_of(block)))
         })
         .map(|(at, block)| {
-            facts.timeline.sleeps.get(&at).copied().unwrap_or((block.start, block.end))
+            let sleep = facts.timeline.sleeps.get(&at).copied();
+            let (start, end) = sleep.unwrap_or((block.start, block.end));
+            (start, end, facts.site_of(block))
         })
-        .collect();
-    sleeps.into_iter().collect()
+        .collect()
 }
 
 /// Whether the process writes something between nearly any two sleeps: it has work each time, and does not look for it.
@@ -192,8 +193,9 @@ fn gives_between(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)]) -> 
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let sum = slept(found, account, process);
-    let sleeps = sleeps(facts, process);
+    let placed = sleeps(facts, process);
+    let sum = goroutines::counted(facts, process, &placed, slept(found, account, process));
+    let sleeps: Vec<(Ns, Ns)> = placed.iter().map(|(start, end, _)| (*start, *end)).collect();
     let mut lengths: Vec<Ns> = sleeps.iter().map(|(start, end)| *end - *start).collect();
     lengths.sort_unstable();
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;

@@ -4,7 +4,9 @@
 use crate::facts::Facts;
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
+use crate::inspect::Sum;
 use crate::timeline::purposes::GO_SLEEP;
+use deadweight_trace::ids::StackId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
@@ -30,9 +32,27 @@ pub(super) fn last_until(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, N
     is_go(facts, process) && sleeps.len() >= FEW && different.len() * 2 > sleeps.len()
 }
 
+/// What a process slept, where its places have the numbers of sleeps, rather than of the threads' waits for them.
+pub(super) fn counted(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    sleeps: &BTreeSet<(Ns, Ns, StackId)>,
+    mut sum: Sum,
+) -> Sum {
+    if !is_go(facts, process) {
+        return sum;
+    }
+    let at = |site| sleeps.iter().filter(|(.., stack)| CallSite::Stack(*stack) == site).count();
+    for (site, weight) in &mut sum.places {
+        weight.count = at(*site) as u64;
+    }
+    sum.count = sleeps.len() as u64;
+    sum
+}
+
 #[cfg(test)]
 mod tests {
-    use crate::cost::tests::found;
+    use crate::cost::tests::{found, weighed};
     use std::fmt::Write;
 
     const MS: u64 = 1_000_000;
@@ -83,6 +103,36 @@ mod tests {
         let looks = |turn: u64| turn * 7 % 10 * 400_000 + 10;
         let said = found(&waits_after(looks, |_, at| sleep(at, 9 * MS)));
         assert!(said.contains("slept 20 times, typically for 9.00 ms"), "{said}");
+    }
+
+    #[test]
+    fn two_waits_for_one_sleep_are_counted_once() {
+        let mut turns = String::new();
+        for turn in 0..20 {
+            // Go's scheduler waits for whole milliseconds first, and then for the rest.
+            let at = turn * 12_370_000 + MS;
+            turns += &sleep(at, 9 * MS);
+            for (from, to) in [(10, 8_300_000), (8_300_100, 9_060_000)] {
+                writeln!(
+                    turns,
+                    "{} off blocked epoll_wait 4 from runtime.netpoll <- runtime.findRunnable
+                     {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+                     {} back 0",
+                    at + from,
+                    at + to,
+                    at + to + 10
+                )
+                .unwrap();
+            }
+        }
+        let end = 250 * MS;
+        let report = weighed(&format!(
+            "image app path /bin/app language Go\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n\
+             {turns}{end} exit\n{end} off dead"
+        ));
+        let finding = &report.findings[0];
+        assert!(finding.text.contains("slept 20 times, typically for 9.00 ms"), "{}", finding.text);
+        assert_eq!(finding.sites[0].count, 20);
     }
 
     #[test]
