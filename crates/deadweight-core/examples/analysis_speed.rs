@@ -54,12 +54,7 @@ fn analyse(what: &str, trace: &Trace) {
     );
     drop((path, timeline));
     let begun = Instant::now();
-    let report = weigh(&Weighing {
-        traces: std::slice::from_ref(trace),
-        clean: &[],
-        of: None,
-        inside: None,
-    });
+    let report = weigh(&Weighing { traces: std::slice::from_ref(trace), ..Weighing::default() });
     say("weigh", trace.len(), begun);
     println!("  {} rows, {} MB at most", report.map_or(0, |r| r.ledger.len()), memory());
 }

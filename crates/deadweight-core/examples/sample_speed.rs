@@ -38,12 +38,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let trace = Trace::new(meta, recorded.symbols.clone(), events);
     for _ in 0..3 {
         let begun = Instant::now();
-        let report = weigh(&Weighing {
-            traces: std::slice::from_ref(&trace),
-            clean: &[],
-            of: None,
-            inside: None,
-        })?;
+        let report =
+            weigh(&Weighing { traces: std::slice::from_ref(&trace), ..Weighing::default() })?;
         let took = begun.elapsed().as_secs_f64();
         println!(
             "{:.2} M samples/s: {SAMPLES} samples of {} stacks, {} functions of {} KiB, {} findings",

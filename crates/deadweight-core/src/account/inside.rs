@@ -32,7 +32,8 @@ impl Function {
         self.names.contains(&frame.function)
     }
 
-    fn holds(&self, symbols: &Symbols, site: CallSite) -> bool {
+    /// Whether a place is under it.
+    pub(crate) fn holds(&self, symbols: &Symbols, site: CallSite) -> bool {
         site.frames(symbols).any(|(_, frame)| self.is(frame))
     }
 }

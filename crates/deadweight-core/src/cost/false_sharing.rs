@@ -135,6 +135,13 @@ fn is_at(sample: &LoopSample, lines: &BTreeMap<u64, Vec<Use>>) -> bool {
     sample.access.is_some_and(|accessed| lines.contains_key(&(accessed.address / LINE)))
 }
 
+/// The part of some samples of a process in 0..=1 that are at lines that are falsely shared.
+pub(crate) fn part_of(facts: &Facts<'_>, process: ProcessId, samples: &[LoopSample]) -> f64 {
+    let (_, lines) = shared(facts, process);
+    let at = samples.iter().filter(|sample| is_at(sample, &lines)).count();
+    at as f64 / samples.len().max(1) as f64
+}
+
 /// Whether most samples of an account wait for lines that are falsely shared: that explains their time.
 pub(super) fn explains(facts: &Facts<'_>, process: ProcessId, account: AccountId) -> bool {
     let (samples, lines) = shared(facts, process);

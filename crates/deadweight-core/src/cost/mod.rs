@@ -53,6 +53,7 @@ use crate::inspect::{Draft, Inspection};
 use deadweight_report::account::{IDLE, PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, UNRECORDED};
 
 pub(crate) use bounds_checks::checked_loops;
+pub(crate) use false_sharing::part_of as falsely_shared;
 pub(crate) use imbalance::chance as uneven_by_chance;
 pub(crate) use memory_churn::is_of_heap;
 pub(crate) use missed_inlining::called as called_small;

@@ -66,7 +66,7 @@ pub(super) fn coded(language: &str, code: &str, stacks: &[(u64, &str)]) -> Strin
 
 /// A C program that is in a loop for all of its time: `count` samples 10 µs apart. `code`: machine code of a function at
 /// 0x1000. `sample` gives of each sample the stack and registers by their number in machine code.
-pub(super) fn looping(
+pub(crate) fn looping(
     code: &str,
     count: u64,
     sample: impl Fn(u64) -> (String, Vec<(usize, u64)>),

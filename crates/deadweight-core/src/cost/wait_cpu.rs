@@ -272,7 +272,7 @@ mod tests {
     fn spinning_is_found_and_saves_a_clean_run_without_the_work() {
         let saving = |clean: &[CleanRun]| {
             let trace = Trace::from_text(&spinning()).unwrap();
-            let weighing = Weighing { traces: &[trace], clean, of: None, inside: None };
+            let weighing = Weighing { traces: &[trace], clean, ..Weighing::default() };
             weigh(&weighing).unwrap().findings.first().map(|f| (f.saving_share * 100.0).round())
         };
         assert_eq!(saving(&[]), Some(67.0), "300 of 900 µs are work");

@@ -26,7 +26,8 @@ const COUNTED: &str = "sample-period 1000
 
 fn report_with(timed: &str, counted: &str, name: &str) -> Report {
     let timed = [Trace::from_text(timed).unwrap()];
-    let weighing = Weighing { traces: &timed, clean: &[], of: None, inside: Some(name) };
+    let weighing =
+        Weighing { traces: &timed, clean: &[], inside: Some(name), ..Weighing::default() };
     let mut report = weigh(&weighing).unwrap();
     let trace = &Trace::from_text(counted).unwrap();
     add_to(&mut report, &Counted { trace, of: None, allocators: true, function: true });

@@ -8,6 +8,7 @@
 pub(crate) mod checks;
 pub(crate) mod hazards;
 pub(crate) mod ledger;
+pub(crate) mod loops;
 pub(crate) mod origin;
 pub(crate) mod service;
 pub(crate) mod stacks;

@@ -15,7 +15,7 @@ use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
 use crate::sections::{
-    checks, hazards, ledger, origin, service, stages, top, totals, unnamed, work,
+    checks, hazards, ledger, loops, origin, service, stages, top, totals, unnamed, work,
 };
 use crate::timeline::{Task, Timeline};
 use crate::{attribute, cost, findings, pool};
@@ -43,6 +43,8 @@ pub struct Weighing<'a> {
     pub of: Option<&'a str>,
     /// A function: only what was spent under it is divided.
     pub inside: Option<&'a str>,
+    /// Whether the report says why hot loops take their time.
+    pub why: bool,
 }
 
 /// Why nothing could be weighed.
@@ -229,6 +231,7 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
         hazards: hazards::of_run(&inspection, &stages, of.is_some(), (!clean.is_empty(), readings)),
         top: top::functions(&facts, &wall),
         work: work::by_function(&facts, &wall),
+        loops: weighing.why.then(|| loops::loops(&facts, inside)),
         stages,
         warnings,
         remarks: timeline.remarks.clone(),
@@ -398,7 +401,7 @@ mod tests {
             (0..3).map(|_| Trace::from_text(SLEEP_INTO_CAT).unwrap()).collect();
         let clean = [1999, 2003, 2001].map(|ns| CleanRun { wall: Ns(ns), ..CleanRun::default() });
         let report =
-            weigh(&Weighing { traces: &traces, clean: &clean, of: None, inside: None }).unwrap();
+            weigh(&Weighing { traces: &traces, clean: &clean, ..Weighing::default() }).unwrap();
         assert_eq!(report.wall_ns, 2001);
         assert_eq!(report.ledger.iter().map(|r| r.ns).sum::<u64>(), 2001);
         assert_eq!(report.ledger[0].ns, 1721);
@@ -410,8 +413,9 @@ mod tests {
         let traces = [Trace::from_text(SLEEP_INTO_CAT).unwrap()];
         let clean = [CleanRun { wall: Ns(2000), ..CleanRun::default() }];
         let of = Some("cat");
-        let alone = weigh(&Weighing { traces: &traces, clean: &[], of, inside: None }).unwrap();
-        let beside = weigh(&Weighing { traces: &traces, clean: &clean, of, inside: None }).unwrap();
+        let alone = weigh(&Weighing { traces: &traces, of, ..Weighing::default() }).unwrap();
+        let beside =
+            weigh(&Weighing { traces: &traces, clean: &clean, of, ..Weighing::default() }).unwrap();
         assert_eq!((alone.wall_ns, beside.wall_ns), (960, 2 * 960));
         assert_eq!(beside.ledger.iter().map(|r| r.ns).sum::<u64>(), 2 * 960);
     }
@@ -432,7 +436,7 @@ mod tests {
              9000 exit
              9000 off dead";
         let trace = [Trace::from_text(text).unwrap()];
-        let weighing = Weighing { traces: &trace, clean: &[], of: None, inside: Some("parse") };
+        let weighing = Weighing { traces: &trace, inside: Some("parse"), ..Weighing::default() };
         let report = weigh(&weighing).unwrap();
         let rows: Vec<_> = report.ledger.iter().map(|r| (r.account.as_str(), r.ns)).collect();
         // Two of four samples of 6 us, and one call of two.

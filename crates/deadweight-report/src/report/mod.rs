@@ -13,6 +13,7 @@ mod checks;
 mod counts;
 mod findings;
 mod ledger;
+mod loops;
 mod origin;
 mod read;
 mod runs;
@@ -26,6 +27,7 @@ pub use findings::{
     SkippedCall,
 };
 pub use ledger::{Basis, FunctionWork, Row, TopFunction};
+pub use loops::{LoopReading, LoopSign, LoopWait, Loops};
 pub use origin::{Build, MachineInfo};
 pub use runs::{CleanRuns, ExitInfo, Interval, Recording, Runs, Stage, SubjectInfo, TracedRuns};
 use schemars::JsonSchema;
@@ -118,6 +120,9 @@ pub struct Report {
     /// The program's own work by the functions whose machine code does it, largest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub work: Vec<FunctionWork>,
+    /// Why loops take their time, if that was asked (`--why`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub loops: Option<Loops>,
     /// Problems of the recording or the analysis.
     pub warnings: Vec<String>,
     /// Details of the recording for who examines it; not shown, because no number of the report depends much on them.

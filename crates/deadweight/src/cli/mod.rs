@@ -192,6 +192,10 @@ pub struct View {
     /// are enough (`parse`). With `-r`, one more run counts its calls: time, bytes and allocations of each.
     #[arg(long = "in", value_name = "FUNCTION")]
     pub inside: Option<String>,
+    /// Also show why the hottest loops (with `--in`: those under the function) take their time: the time of a turn and what
+    /// its instructions need, what samples wait for with the addresses of their memory, and the signs of each reason.
+    #[arg(long)]
+    pub why: bool,
     /// Also print a ledger of the CPU time of all threads.
     #[arg(long)]
     pub cpu: bool,

@@ -3,7 +3,7 @@
 use super::destination::Destination;
 use super::recording;
 use super::report::confined;
-use super::weighing::{subject_of, weighed_traces};
+use super::weighing::{Asked, subject_of, weighed_traces};
 use crate::cli::{Export, Format};
 use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
@@ -38,7 +38,8 @@ pub(crate) fn export(options: &Export) -> Result<u8, Failure> {
 
 /// The file's content.
 fn made(trace: &Trace, options: &Export) -> Result<Vec<u8>, Failure> {
-    let report = || weighed_traces(std::slice::from_ref(trace), &[], options.of.as_ref(), None);
+    let asked = Asked::of(options.of.as_ref());
+    let report = || weighed_traces(std::slice::from_ref(trace), &[], asked);
     match options.format {
         Format::Folded => detailed(trace, options, |run| Ok(folded::folded(run).into_bytes())),
         Format::Speedscope => {

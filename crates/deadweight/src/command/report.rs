@@ -3,7 +3,7 @@
 use super::pictures::pictured;
 use super::recording;
 use super::view::{DefaultStream, ReportOutputs};
-use super::weighing::{made_before, weighed_traces};
+use super::weighing::{Asked, made_before, weighed_traces};
 use crate::cli::{Report, View};
 use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
@@ -39,12 +39,12 @@ fn read(
     options: &Report,
     debuginfod: &mut Debuginfod,
 ) -> Result<(Weighed, Option<Picture>), Failure> {
-    let View { of, inside, pictures, .. } = &options.view;
+    let View { of, inside, why, pictures, .. } = &options.view;
     match made_before(bytes, &options.file) {
         None => weigh(recording::of(bytes, &options.file)?, options, debuginfod),
-        Some(_) if of.is_some() || inside.is_some() || pictures.any() => {
+        Some(_) if of.is_some() || inside.is_some() || *why || pictures.any() => {
             Err(Failure::Unknown(format!(
-                "{} is a report, and --of, --in, pages and drawings need the recording that it was made of",
+                "{} is a report, and --of, --in, --why, pages and drawings need the recording that it was made of",
                 options.file.display()
             )))
         }
@@ -58,10 +58,10 @@ fn weigh(
     debuginfod: &mut Debuginfod,
 ) -> Result<(Weighed, Option<Picture>), Failure> {
     debuginfod.complete(std::slice::from_mut(&mut trace));
-    let View { of, inside, .. } = &options.view;
+    let view = &options.view;
     let traces = std::slice::from_ref(&trace);
-    let report = weighed_traces(traces, &[], of.as_ref(), inside.as_deref())?;
-    Ok((report, pictured(&options.view.pictures, traces, of.as_ref())?))
+    let report = weighed_traces(traces, &[], Asked::by(view))?;
+    Ok((report, pictured(&view.pictures, traces, view.of.as_ref())?))
 }
 
 /// Reads a recording that others may have written, in a thread that may do nothing else. The thread has as much stack

@@ -5,7 +5,7 @@
 use super::archive::Keeper;
 use super::pictures::pictured;
 use super::view::{DefaultStream, ReportOutputs};
-use super::weighing::weighed;
+use super::weighing::{Asked, weighed};
 use crate::cli::{self, Run, Runs};
 use crate::debuginfod::Debuginfod;
 use crate::failure::{Failure, exit_code};
@@ -70,7 +70,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     }
     let picture = pictured(&options.view.pictures, &ran.traces, of)?;
     let trace = keeper.as_ref().map(|keeper| keeper.trace(&ran.traces)).unwrap_or_default();
-    let mut report = weighed(ran, of, options.view.inside.as_deref())?;
+    let mut report = weighed(ran, Asked::by(&options.view))?;
     match (runs, &mut report.inside) {
         (Some(_), _) => counting.add_to_report(&mut report),
         (None, Some(inside)) => ONE_RUN.clone_into(&mut inside.uncounted),
@@ -130,7 +130,7 @@ fn attach(
     let of = options.view.of.as_ref();
     let picture = pictured(&options.view.pictures, &ran.traces, of)?;
     let trace = keeper.as_ref().map(|keeper| keeper.trace(&ran.traces)).unwrap_or_default();
-    let mut report = weighed(ran, of, options.view.inside.as_deref())?;
+    let mut report = weighed(ran, Asked::by(&options.view))?;
     if let Some(inside) = &mut report.inside {
         NOT_COUNTED.clone_into(&mut inside.uncounted);
     }

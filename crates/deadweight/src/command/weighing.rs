@@ -3,7 +3,7 @@
 //! Does not run anything and prints nothing.
 
 use super::recording;
-use crate::cli::Of;
+use crate::cli::{Of, View};
 use crate::failure::Failure;
 use crate::running::series::RunResults;
 use deadweight_core::runners;
@@ -14,13 +14,32 @@ use deadweight_report::report::{Operation, Report};
 use deadweight_trace::Trace;
 use std::path::Path;
 
+/// What a report is about.
+#[derive(Copy, Clone, Debug, Default)]
+pub(super) struct Asked<'o> {
+    /// The process whose wall time is divided.
+    pub of: Option<&'o Of>,
+    /// The function to which the report is restricted.
+    pub inside: Option<&'o str>,
+    /// Whether it says why loops take their time.
+    pub why: bool,
+}
+
+impl<'o> Asked<'o> {
+    /// About this process, or the command itself.
+    pub(super) fn of(of: Option<&'o Of>) -> Self {
+        Self { of, ..Self::default() }
+    }
+
+    /// What the options of a report ask for.
+    pub(super) fn by(view: &'o View) -> Self {
+        Self { of: view.of.as_ref(), inside: view.inside.as_deref(), why: view.why }
+    }
+}
+
 /// The report of a command's runs, with the hazards of repeating it.
-pub(super) fn weighed(
-    ran: RunResults,
-    of: Option<&Of>,
-    inside: Option<&str>,
-) -> Result<Report, Failure> {
-    let mut report = weighed_traces(&ran.traces, &ran.clean, of, inside)?;
+pub(super) fn weighed(ran: RunResults, asked: Asked<'_>) -> Result<Report, Failure> {
+    let mut report = weighed_traces(&ran.traces, &ran.clean, asked)?;
     report.hazards.extend(ran.hazards);
     if ran.clean_output.iter().chain(&ran.traced_output).any(|text| operation::is_benchmark(text)) {
         // A benchmark program writes times, which differ.
@@ -42,18 +61,17 @@ fn per_operation(function: &str, said: &[String]) -> Option<Operation> {
     Some(Operation { name: middle.name.clone(), ns: middle.ns })
 }
 
-/// The report of the process called `of`. If no name is given: of the program that the command (`go test`,
+/// The report of the process that is asked for. If no name is given: of the program that the command (`go test`,
 /// ...) built and ran, else of the command itself.
 pub(super) fn weighed_traces(
     traces: &[Trace],
     clean: &[CleanRun],
-    of: Option<&Of>,
-    inside: Option<&str>,
+    Asked { of, inside, why }: Asked<'_>,
 ) -> Result<Report, Failure> {
     let built = traces.first().filter(|_| of.is_none()).and_then(runners::built);
     let given = of.map(ToString::to_string);
     let of = given.as_deref().or(built.as_ref().map(|built| built.of.as_str()));
-    let mut report = weigh(&Weighing { traces, clean, of, inside })?;
+    let mut report = weigh(&Weighing { traces, clean, of, inside, why })?;
     report.warnings.splice(0..0, built.map(|built| built.said));
     Ok(report)
 }
@@ -74,7 +92,7 @@ pub(super) fn report_in(bytes: &[u8], path: &Path, of: Option<&Of>) -> Result<Re
         return report;
     }
     let trace = recording::of(bytes, path)?;
-    weighed_traces(std::slice::from_ref(&trace), &[], of, None)
+    weighed_traces(std::slice::from_ref(&trace), &[], Asked::of(of))
 }
 
 /// The report in the bytes of a file; none if they are something else than JSON.

@@ -63,7 +63,13 @@ impl CountingRun {
         let Some(trace) = ran.traces.first() else { return Vec::new() };
         self.of = self.of.take().or_else(|| runners::built(trace).map(|built| built.of));
         let (of, inside) = (self.of.as_deref(), self.inside.as_deref());
-        let weighing = Weighing { traces: &ran.traces[..1], clean: &ran.clean, of, inside };
+        let weighing = Weighing {
+            traces: &ran.traces[..1],
+            clean: &ran.clean,
+            of,
+            inside,
+            ..Weighing::default()
+        };
         // The error is reported when all runs are weighed.
         let Ok(report) = weigh(&weighing) else { return Vec::new() };
         let mut probes = Vec::new();

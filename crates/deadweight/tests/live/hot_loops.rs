@@ -3,6 +3,7 @@
 //! loops that only look like that, have no finding.
 
 use crate::truth::Truth;
+use deadweight_report::report::Report;
 
 const LINE: &str = "the line to name";
 
@@ -17,6 +18,23 @@ fn one_field_of_large_records_is_cache_misses() {
         .found_at("cache-misses", "total", "fields_of_records.c", LINE)
         .saves("cache-misses", 0.4..=0.95)
         .never(&ALL[1..])
+        .check();
+}
+
+/// `--why` reads the same loop under the function that `--in` names.
+#[test]
+fn why_a_loop_takes_its_time_is_said_when_asked() {
+    let is_read = |report: &Report| {
+        let Some(loops) = &report.loops else { return false };
+        let Some(first) = loops.all.first() else { return false };
+        let slow = first.turn_ns > first.least_ns && first.least_ns > Some(0.0);
+        let apart = first.waits.iter().any(|wait| wait.memory.starts_with("256 bytes apart"));
+        let (function, class) = (first.function.as_str(), first.class.as_str());
+        (function, class) == ("total", "cache-misses") && slow && apart
+    };
+    Truth::of("@fields_of_records")
+        .with(&["--in", "total", "--why"])
+        .expect("the loop of total waits for memory, 256 bytes apart".into(), is_read)
         .check();
 }
 

@@ -70,7 +70,7 @@ impl Reached {
 }
 
 /// The size of a CPU's cache of a level, or a usual one.
-pub(super) fn cache(facts: &Facts<'_>, level: usize) -> f64 {
+pub(crate) fn cache(facts: &Facts<'_>, level: usize) -> f64 {
     match facts.trace.meta.machine.caches[level - 1] {
         0 => CACHES[level - 1] as f64,
         bytes => bytes as f64,

@@ -117,9 +117,21 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
 
 /// The hot loops of a process.
 pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
+    let (_, mut loops) = within(facts, process, |_| true);
+    loops.retain(|hot| hot.samples.len() >= SAMPLES);
+    loops
+}
+
+/// The number of a process's samples with registers whose stacks count, and the loops with much of those, also where
+/// they are few.
+pub(crate) fn within(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    counts: impl Fn(StackId) -> bool,
+) -> (usize, Vec<HotLoop>) {
     let (mut all, mut places) = (0_usize, Places::default());
     let mut loops: BTreeMap<(FunctionId, FileAddr), Vec<LoopSample>> = BTreeMap::new();
-    for (registers, at, stack) in own_samples(facts, process) {
+    for (registers, at, stack) in own_samples(facts, process).filter(|(.., stack)| counts(*stack)) {
         all += 1;
         if is_of_loops(facts.account_of_sample(CallSite::Stack(stack)))
             && let Some(place) = places.of(facts, stack)
@@ -128,19 +140,19 @@ pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
             loops.entry(within).or_default().push(place.sample(registers, (at, stack)));
         }
     }
-    let hot = loops.into_iter().filter(|(_, samples)| {
-        samples.len() >= SAMPLES && samples.len() as f64 >= SHARE * all as f64
-    });
-    hot.map(|((function, head), mut samples)| {
+    let hot = loops.into_iter().filter(|(_, samples)| samples.len() as f64 >= SHARE * all as f64);
+    let read = hot.map(|((function, head), mut samples)| {
         samples.sort_by_key(|sample| (sample.task, sample.at));
         let (speed, reached, reason) = (None, Vec::new(), None);
         let mut hot = HotLoop { function, head, samples, speed, reached, reason };
-        hot.speed = speed::measure(facts, &hot);
-        hot.reached = memory::reached(facts, &hot);
-        hot.reason = reason::reason(facts, &hot);
+        if hot.samples.len() >= SAMPLES {
+            hot.speed = speed::measure(facts, &hot);
+            hot.reached = memory::reached(facts, &hot);
+            hot.reason = reason::reason(facts, &hot);
+        }
         hot
-    })
-    .collect()
+    });
+    (all, read.collect())
 }
 
 /// Whether samples of an account can belong to a hot loop: its work, its checks, and what it calls. Other accounts

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// A loop is slow if a turn takes this many times as long as its instructions need. Sixteen pairs of programs were
 /// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one.
-const SLOW: f64 = 2.5;
+pub(crate) const SLOW: f64 = 2.5;
 /// Wrong guesses alone make a turn at most so many times as long: 20 cycles for each of a few instructions.
 const GUESSES: f64 = 25.0;
 /// The part of a loop's samples that show its reason.
@@ -56,42 +56,85 @@ pub(crate) enum Reason {
     Pages(Vec<Reached>),
 }
 
+/// What the samples of a loop show of each reason.
+#[derive(Debug)]
+pub(crate) struct Signs {
+    /// Where they wait for divisions that need not be.
+    divisions: Divisions,
+    /// Where branches lead to.
+    ways: BTreeSet<FileAddr>,
+    /// The samples that come there, as a part of all in 0..=1, as the next.
+    surprised: f64,
+    /// Accesses to memory that the CPU's own caches do not hold.
+    far: Vec<Reached>,
+    /// Accesses that use little of each of many pages.
+    sparse: Vec<Reached>,
+}
+
 /// Why a loop is slow; none if it is not, or if that is not known.
 pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
-    for divisions in [divisions::avoidable, divisions::waited_for] {
-        let divisions = divisions(facts, hot);
-        if hot.part(|s| divisions.contains_key(&(s.function, s.waited))) >= MOST {
-            return Some(Reason::Divisions(divisions));
-        }
+    let signs = Signs::of(facts, hot);
+    if part_divided(&signs.divisions, hot) >= MOST {
+        return Some(Reason::Divisions(signs.divisions));
     }
     let ratio = hot.speed.map(|speed| speed.ratio());
     if ratio.is_some_and(|ratio| ratio < SLOW) {
         return None;
     }
-    let part = |of: &[Reached]| {
-        of.iter().map(|reached| reached.samples).sum::<usize>() as f64 / hot.samples.len() as f64
-    };
-    let sparse: Vec<Reached> =
-        hot.reached.iter().filter(|reached| is_sparse(facts, reached)).cloned().collect();
-    let waits =
-        |r: &&Reached| is_far(facts, r) && (ratio.is_some() || !waits_for_sums(facts, hot, r));
-    let far = hot.reached.iter().filter(waits);
-    let far: Vec<Reached> = far.cloned().collect();
-    let at_random: Vec<Reached> = far.iter().filter(|reached| !reached.in_order).cloned().collect();
-    let ways = ways(facts, hot);
-    let before = before_tables(facts, hot);
-    let surprised = hot.part(|sample| {
-        let own = sample.function == hot.function && before.contains(&sample.waited);
-        own || comes_after(facts, &ways, sample)
-    });
+    let at_random = signs.far.iter().filter(|reached| !reached.in_order);
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    if by_guesses && surprised >= MOST && part(&at_random) < SOME && !has_locked(facts, hot) {
-        return Some(Reason::Branches(ways));
+    let is_guessed = signs.surprised >= MOST && part(at_random, hot) < SOME;
+    if by_guesses && is_guessed && !has_locked(facts, hot) {
+        return Some(Reason::Branches(signs.ways));
     }
-    if part(&sparse) >= MUCH {
-        return Some(Reason::Pages(sparse));
+    if part(signs.sparse.iter(), hot) >= MUCH {
+        return Some(Reason::Pages(signs.sparse));
     }
-    (part(&far) >= MUCH).then_some(Reason::Memory(far))
+    (part(signs.far.iter(), hot) >= MUCH).then_some(Reason::Memory(signs.far))
+}
+
+/// The samples of these accesses as a part of the loop's.
+fn part<'r>(of: impl Iterator<Item = &'r Reached>, hot: &HotLoop) -> f64 {
+    of.map(|reached| reached.samples).sum::<usize>() as f64 / hot.samples.len() as f64
+}
+
+impl Signs {
+    /// Those of a loop.
+    pub(crate) fn of(facts: &Facts<'_>, hot: &HotLoop) -> Self {
+        let mut divisions = divisions::avoidable(facts, hot);
+        let so_far = part_divided(&divisions, hot);
+        if so_far < MOST {
+            let waited_for = divisions::waited_for(facts, hot);
+            divisions =
+                if part_divided(&waited_for, hot) > so_far { waited_for } else { divisions };
+        }
+        let has_speed = hot.speed.is_some();
+        let waits =
+            |r: &&Reached| is_far(facts, r) && (has_speed || !waits_for_sums(facts, hot, r));
+        let far = hot.reached.iter().filter(waits).cloned().collect();
+        let sparse = hot.reached.iter().filter(|r| is_sparse(facts, r)).cloned().collect();
+        let ways = ways(facts, hot);
+        let before = before_tables(facts, hot);
+        let surprised = hot.part(|sample| {
+            let own = sample.function == hot.function && before.contains(&sample.waited);
+            own || comes_after(facts, &ways, sample)
+        });
+        Self { divisions, ways, surprised, far, sparse }
+    }
+
+    /// The signs by name, each with the part of the loop's samples that show it. The parts overlap.
+    pub(crate) fn shares(&self, hot: &HotLoop) -> [(&'static str, f64); 4] {
+        [
+            ("far memory", part(self.far.iter(), hot)),
+            ("branches", self.surprised),
+            ("divisions", part_divided(&self.divisions, hot)),
+            ("small pages", part(self.sparse.iter(), hot)),
+        ]
+    }
+}
+
+fn part_divided(divisions: &Divisions, hot: &HotLoop) -> f64 {
+    hot.part(|s| divisions.contains_key(&(s.function, s.waited)))
 }
 
 /// Whether a loop has a locked instruction: what comes after one waits for it, also where a branch leads to.

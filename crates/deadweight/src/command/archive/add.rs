@@ -4,7 +4,7 @@
 
 use super::super::report::confined;
 use super::super::result_files::results;
-use super::super::weighing::weighed_traces;
+use super::super::weighing::{Asked, weighed_traces};
 use super::super::{recording, say};
 use super::{keep, measured, origin, place};
 use crate::cli::ArchiveAdd;
@@ -132,7 +132,7 @@ fn read(path: &Path, origin: &Origin, options: &ArchiveAdd) -> Result<Vec<Kept>,
             return Ok((Report::from_json(&text).map_err(not)?, text, None));
         }
         let trace = recording::of(&bytes, path)?;
-        let report = weighed_traces(std::slice::from_ref(&trace), &[], None, None)?;
+        let report = weighed_traces(std::slice::from_ref(&trace), &[], Asked::default())?;
         let text = json::render(&report).map_err(|error| Failure::Unknown(error.to_string()))?;
         Ok((report, text, options.keep_trace.then(|| bytes.clone())))
     })?;

@@ -2,7 +2,7 @@
 
 use super::wanted::Wanted;
 use crate::cli::{Ci, Of};
-use crate::command::weighing::weighed;
+use crate::command::weighing::{Asked, weighed};
 use crate::failure::Failure;
 use crate::recorder::Recorder;
 use crate::running::counting_run::CountingRun;
@@ -61,7 +61,7 @@ fn side(runs: SideRuns, of: Option<&Of>) -> Result<Side, Failure> {
     let benchmarks = benchmarks(&runs.ran.clean_output);
     let operations = operations(&runs.ran.clean_output);
     let cpu = runs.ran.clean.iter().map(|run| (run.user + run.system).0 as f64).collect();
-    let mut report = weighed(runs.ran, of, None)?;
+    let mut report = weighed(runs.ran, Asked::of(of))?;
     let counted: Vec<Allocations> = runs.counted.iter().filter_map(allocations).collect();
     let exact = counted.iter().filter(|of| of.basis == CountBasis::Exact);
     let allocations = exact.map(|of| [of.count, of.bytes]).collect();

@@ -12,7 +12,7 @@ use super::gate::read_conditions;
 use super::page;
 use super::pictures::{PictureOutputs, pictured};
 use super::recording;
-use super::weighing::{self, weighed, weighed_traces};
+use super::weighing::{self, Asked, weighed, weighed_traces};
 use crate::cli::{Compare, Sort};
 use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
@@ -311,7 +311,7 @@ fn report(words: &OsString, side_runs: SideRuns, options: &Compare) -> Result<Ma
     if !ran.traces.is_empty() {
         let of = options.of.as_ref();
         let picture = pictured(&options.pictures, &ran.traces, of)?;
-        return Ok((weighed(ran, of, None)?, picture));
+        return Ok((weighed(ran, Asked::of(of))?, picture));
     }
     let mut report = report_of_times(vec![lossy(words)], &ran.clean);
     report.hazards.extend(ran.hazards);
@@ -358,7 +358,10 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Made>, Failu
     }
     let mut trace = [recording::of(&bytes, path)?];
     Debuginfod::new(options.debuginfod.no_debuginfod, options.quiet).complete(&mut trace);
-    Ok(Some((weighed_traces(&trace, &[], of, None)?, pictured(&options.pictures, &trace, of)?)))
+    Ok(Some((
+        weighed_traces(&trace, &[], Asked::of(of))?,
+        pictured(&options.pictures, &trace, of)?,
+    )))
 }
 
 /// Runs the sides that are commands.

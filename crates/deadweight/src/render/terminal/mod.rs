@@ -10,6 +10,7 @@ mod checks;
 mod findings;
 mod header;
 mod ledger;
+mod loops;
 mod remarks;
 mod stages;
 mod top;
@@ -48,6 +49,7 @@ pub fn render(report: &Report, shown: &Shown, page: Page) -> String {
     findings::withdrawn(&mut sheet, report);
     checks::write(&mut sheet, report, shown.verbose);
     top::write(&mut sheet, report, shown);
+    loops::write(&mut sheet, report, &shown.here);
     remarks::recording(&mut sheet, report);
     remarks::warnings(&mut sheet, report);
     if shown.verbose {
