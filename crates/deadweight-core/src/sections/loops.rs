@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 /// Loops, and instructions of each, that are shown.
 const LOOPS: usize = 5;
 const WAITS: usize = 6;
-/// Instructions with a smaller part of a loop's samples are left out.
+/// Loops with a smaller part of all samples, and instructions with a smaller part of a loop's, are left out.
 const FEW: f64 = 0.03;
 /// From this part of its samples on, lines that threads share are a loop's reason.
 const SHARED: f64 = 0.25;
@@ -34,10 +34,12 @@ pub(crate) fn loops(facts: &Facts<'_>, within: Option<&str>) -> Loops {
     };
     let (mut samples, mut found) = (0, Vec::new());
     for process in facts.processes.ids().filter(|id| facts.processes.get(*id).own) {
-        let (all, loops) = hot_loops::within(facts, process, counts);
+        let (all, loops) = hot_loops::within(facts, process, FEW, counts);
         samples += all;
         found.extend(loops.into_iter().map(|hot| (process, hot)));
     }
+    // A loop of a short process has little of the command's time.
+    found.retain(|(_, hot)| hot.samples.len() as f64 >= FEW * samples as f64);
     found.sort_by_key(|(_, hot)| std::cmp::Reverse(hot.samples.len()));
     found.truncate(LOOPS);
     let all: Vec<_> = found.iter().map(|(process, hot)| reading(facts, *process, hot)).collect();
@@ -58,7 +60,8 @@ fn cannot(facts: &Facts<'_>, samples: usize) -> String {
             hot_loops::SAMPLES
         ),
         _ => format!(
-            "none of its loops has a tenth of the {samples} samples, or their machine code is not known",
+            "none of its loops has {:.0} % of the {samples} samples, or their machine code is not known",
+            FEW * 100.0
         ),
     }
 }
@@ -73,6 +76,8 @@ fn reading(facts: &Facts<'_>, process: ProcessId, hot: &HotLoop) -> LoopReading 
     let (class, reason) = reason(hot, shared);
     let sign = |(of, share): (&str, f64)| LoopSign { of: of.to_owned(), share };
     let signs = Signs::of(facts, hot).shares(hot).into_iter();
+    let signs = signs.chain([("shared lines", shared)]).map(sign);
+    let enough = hot.samples.len() >= hot_loops::SAMPLES;
     LoopReading {
         process: facts.name(process),
         function: site.function,
@@ -83,8 +88,8 @@ fn reading(facts: &Facts<'_>, process: ProcessId, hot: &HotLoop) -> LoopReading 
         least_ns: hot.speed.map(|speed| speed.least),
         class: class.to_owned(),
         reason,
-        signs: signs.chain([("shared lines", shared)]).map(sign).collect(),
-        waits: waits(facts, hot),
+        signs: if enough { signs.collect() } else { Vec::new() },
+        waits: if enough { waits(facts, hot) } else { Vec::new() },
     }
 }
 
@@ -107,8 +112,8 @@ fn reason(hot: &HotLoop, shared: f64) -> (&'static str, String) {
         (None, _) if hot.samples.len() < hot_loops::SAMPLES => (
             "",
             format!(
-                "{} are too few to tell: {} are needed. A longer run has more",
-                things(hot.samples.len() as u64, "sample"),
+                "too few samples to tell ({}, and {} are needed): a longer run has more",
+                hot.samples.len(),
                 hot_loops::SAMPLES
             ),
         ),
@@ -264,7 +269,7 @@ mod tests {
     #[test]
     fn what_cannot_be_said_has_its_reason() {
         let few = column(30, 4096);
-        assert!(asked(&few, None).all[0].reason.starts_with("30 samples are too few"));
+        assert!(asked(&few, None).all[0].reason.starts_with("too few samples to tell (30,"));
         let lines = column(100, 4096);
         let without: Vec<&str> = lines.lines().filter(|l| !l.contains(" registers ")).collect();
         assert!(asked(&without.join("\n"), None).cannot.contains("no registers"));

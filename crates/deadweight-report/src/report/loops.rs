@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 pub struct Loops {
     /// Samples of own code with registers, in loops or not; with `--in` those under the function.
     pub samples: u64,
-    /// The loops with a tenth of them or more, those with most first.
+    /// The loops with 3 % of them or more, those with most first.
     pub all: Vec<LoopReading>,
     /// Why nothing can be said, if so.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -40,9 +40,9 @@ pub struct LoopReading {
     pub class: String,
     /// The reason in words, or why none is given.
     pub reason: String,
-    /// Signs that were looked for, as parts of the loop's samples.
+    /// Signs that were looked for; none if there are too few samples.
     pub signs: Vec<LoopSign>,
-    /// What its samples wait for, most first.
+    /// What its samples wait for, most first; none if there are too few.
     pub waits: Vec<LoopWait>,
 }
 

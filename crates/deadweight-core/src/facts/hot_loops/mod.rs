@@ -117,16 +117,17 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
 
 /// The hot loops of a process.
 pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
-    let (_, mut loops) = within(facts, process, |_| true);
+    let (_, mut loops) = within(facts, process, SHARE, |_| true);
     loops.retain(|hot| hot.samples.len() >= SAMPLES);
     loops
 }
 
-/// The number of a process's samples with registers whose stacks count, and the loops with much of those, also where
-/// they are few.
+/// The number of a process's samples with registers whose stacks count, and the loops with this part of those, also
+/// where they are few.
 pub(crate) fn within(
     facts: &Facts<'_>,
     process: ProcessId,
+    part: f64,
     counts: impl Fn(StackId) -> bool,
 ) -> (usize, Vec<HotLoop>) {
     let (mut all, mut places) = (0_usize, Places::default());
@@ -140,7 +141,7 @@ pub(crate) fn within(
             loops.entry(within).or_default().push(place.sample(registers, (at, stack)));
         }
     }
-    let hot = loops.into_iter().filter(|(_, samples)| samples.len() as f64 >= SHARE * all as f64);
+    let hot = loops.into_iter().filter(|(_, samples)| samples.len() as f64 >= part * all as f64);
     let read = hot.map(|((function, head), mut samples)| {
         samples.sort_by_key(|sample| (sample.task, sample.at));
         let (speed, reached, reason) = (None, Vec::new(), None);

@@ -53,7 +53,9 @@ fn reading(sheet: &mut Sheet, loops: &Loops, one: &LoopReading, here: &str) {
     for wait in &one.waits {
         waited(sheet, wait, here);
     }
-    signs(sheet, &one.signs);
+    if !one.signs.is_empty() {
+        signs(sheet, &one.signs);
+    }
 }
 
 /// Which signs of a reason there are, and which are not there.
