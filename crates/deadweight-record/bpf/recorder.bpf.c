@@ -225,7 +225,8 @@ int on_sys_enter(u64 *context)
 		commit(&record->header, place.position, ENTER, sizeof *record);
 	}
 	struct stack_times *times = stack_times_of(current);
-	if (times && cpu->records && is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST) &&
+	if (times && cpu->records &&
+	    (is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST) || opens_with_seldom_flags(regs, call)) &&
 	    output_site(context, cpu, now, &call_sites))
 		times->in_call = (u32)current;
 	alarm(context, cpu);

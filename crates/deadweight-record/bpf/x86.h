@@ -51,6 +51,15 @@ INLINE u32 path_argument(u64 call)
 	return 0;
 }
 
+/* Whether a call opens a file with O_DSYNC or O_DIRECT: where it does is worth a stack. `open` and `openat`. */
+#define SELDOM_FLAGS (0010000 | 0040000)
+INLINE int opens_with_seldom_flags(const struct registers *regs, u64 call)
+{
+	if (call == 257)
+		return (ARG2(regs) & SELDOM_FLAGS) != 0;
+	return call == 2 && (ARG1(regs) & SELDOM_FLAGS) != 0;
+}
+
 #define CONNECT 42
 
 /* Stores become visible in their order. */

@@ -22,7 +22,8 @@
 //! make and end these connections, at both ends if the peer belongs to the command, and of waits in `connect`; it is exact.
 //! The upper end has the CPU time of functions that only make or end connections besides, and what a library allocates
 //! and starts for each connection elsewhere, by the measure of three pairs of programs. Handshakes of TLS are known by
-//! their functions, and count with the connections.
+//! their functions, and count with the connections. So do waits for a name server that is asked for each: datagrams to
+//! port 53 of an address of IPv4, in the thread that waits.
 //! Without programs in the kernel the addresses are not known, and nothing is said.
 //!
 //! # What it is mistaken for
@@ -42,6 +43,7 @@
 
 mod delayed_ack;
 mod handshakes;
+mod names;
 mod reconnects;
 mod sender;
 mod sockets;
@@ -55,6 +57,7 @@ use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 use delayed_ack::Stalls;
+pub(super) use names::Questions;
 pub(super) use reconnects::waits_for_peer;
 use sender::Sender;
 
@@ -66,9 +69,11 @@ pub(super) const CLASS: Class = Class {
     inspect,
 };
 
-/// The time that a process waited for messages that an ACK held back.
-pub(super) fn stalled(facts: &Facts<'_>, process: ProcessId) -> Ns {
-    Stalls::of(facts, process).map_or(Ns::ZERO, |stalls| stalls.ns)
+/// The time that a process waited for messages that an ACK held back, and for name servers that it asks for each
+/// connection that it makes again.
+pub(super) fn stalled(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    let held_back = Stalls::of(found.facts, process).map_or(Ns::ZERO, |stalls| stalls.ns);
+    held_back + reconnects::waited_for_names(found, process).map_or(Ns::ZERO, |(_, ns)| ns)
 }
 
 /// What a program that serves does to its clients. It is no saving of its own time: it is idle until the next request.

@@ -7,7 +7,8 @@
 //! # How deadweight knows
 //! The kernel stack at the switch-out shows block I/O, or the wait happened inside `fsync` or a
 //! similar call. Both ends of the wait are exact. The kernel's own work in frequent syncs is
-//! counted too: it goes away with the syncs.
+//! counted too: it goes away with the syncs. Files that are opened with O_DSYNC, O_SYNC or O_DIRECT are known by the call
+//! that opened them.
 //!
 //! # What it is mistaken for
 //! One sync at the end, or one for each finished file, is the price of durability: a row of the

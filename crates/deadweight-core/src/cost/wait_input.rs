@@ -17,7 +17,8 @@
 //!
 //! # What to do
 //! If it sends questions and waits for the answers: send several before waiting. How much that saves depends on whether one
-//! question needs the answer to another, so the range begins at 0. Else changing the waiting program does not help. Make the producer faster, or read from a file that
+//! question needs the answer to another, so the range begins at 0. If it asks a name server for names that it knows: keep
+//! their addresses, or the connections. Else changing the waiting program does not help. Make the producer faster, or read from a file that
 //! was made beforehand. To time the program alone, feed it from a file.
 //!
 //! # Seen in
@@ -51,6 +52,8 @@ pub(super) const CLASS: Class = Class {
 const WHOLE: f64 = 0.05;
 /// If this part of the time is replies that stall, the peer is not slow.
 const STALLED: f64 = 0.5;
+/// From this part of its waits on, a process waits for name servers.
+const MOST: f64 = 0.5;
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let What::Wait(block) = slice.what else { return false };
@@ -104,7 +107,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
         .into_iter()
         .filter(|process| !is_server(found.facts, *process))
         .filter_map(|process| {
-            draft(found, account, process, network_turns::stalled(found.facts, process))
+            draft(found, account, process, network_turns::stalled(found, process))
         })
         .collect()
 }
@@ -196,15 +199,21 @@ fn draft(
     let producer = slowest.and_then(|(_, peer)| peer).map(|p| facts.name(p));
     let network = is_over_network(facts, process);
     let name = facts.name(process);
-    let producer_name = producer.as_deref().unwrap_or("its input");
+    let for_names = waits_for_names(found, process, sum.ns);
+    let producer_name = match &producer {
+        _ if for_names => "a name server",
+        Some(producer) => producer,
+        None => "its input",
+    };
     let (delivered, slow) = match &producer {
+        _ if for_names => ("a name server answered".into(), "the name server".into()),
         Some(producer) => (format!("{producer} delivered input"), producer.clone()),
         None if network => ("data arrived".into(), "the other end of its connections".into()),
         None => ("input arrived".into(), "the producer of its input".into()),
     };
     // A wait with only its end on the critical path counts too.
     let times = sum.count.max(1);
-    let asks = asks(facts, process, slowest.and_then(|(_, peer)| peer), times);
+    let asks = for_names || asks(facts, process, slowest.and_then(|(_, peer)| peer), times);
     let at_least = if asks { Ns::ZERO } else { sum.alone };
     Some(Draft {
         class: CLASS.id,
@@ -214,7 +223,7 @@ fn draft(
         text: format!(
             "{name} was blocked {} until {delivered}.{}",
             things(times, "time"),
-            if network {
+            if network || for_names {
                 String::new()
             } else {
                 format!(" A timer inside {name} counts this time.")
@@ -231,8 +240,18 @@ fn draft(
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: vec![sum.meanwhile()],
-        remedy: remedy(asks, network, &name, &slow),
+        remedy: if for_names { NAMES.into() } else { remedy(asks, network, &name, &slow) },
     })
+}
+
+/// The advice for waits for name servers.
+const NAMES: &str = "If it asks for the same names: keep their addresses, for as long as the answer says (its TTL), or keep \
+    the connections that they are for. Or ask a resolver on this machine that does so (systemd-resolved, nscd, dnsmasq).";
+
+/// Whether most of the time that a process waits for input is for answers of name servers.
+fn waits_for_names(found: &Inspection<'_, '_>, process: ProcessId, all: Ns) -> bool {
+    let questions = network_turns::Questions::of(found.facts, process);
+    questions.is_some_and(|questions| questions.waited(found, process).share_of(all) > MOST)
 }
 
 /// What `name` can do about its waits for `slow`.

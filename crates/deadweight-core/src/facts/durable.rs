@@ -1,17 +1,29 @@
-//! Which writes wait until their data is stored, because their file was opened so.
+//! Which writes wait until their data is stored, because their file was opened so; and calls on files that were opened
+//! with some flag.
 
+use crate::facts::Facts;
+use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::{Call, Timeline};
+use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Each write waits until its data is stored; a bit of `O_SYNC` too. From the kernel's uapi headers.
-const O_DSYNC: u64 = 0o10_000;
+pub(crate) const O_DSYNC: u64 = 0o10_000;
 /// The calls that open a file with flags among their arguments.
 const OPENS: [&str; 2] = ["open", "openat"];
 /// Calls that write to a file.
 const WRITES: [&str; 6] = ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile"];
+
+/// Those calls by number, each with the position of its flags.
+fn opens(arch: Arch) -> BTreeMap<u16, usize> {
+    let known = OPENS.iter();
+    known
+        .filter_map(|name| Some((syscall::number(arch, name)?, syscall::open_flags(name)?)))
+        .collect()
+}
 
 /// The descriptors that were opened with `O_DSYNC` or `O_SYNC`, while the calls are walked in order.
 pub(crate) struct DurableFiles {
@@ -24,10 +36,7 @@ impl DurableFiles {
     pub(crate) fn new(arch: Arch) -> Self {
         let number = |name| syscall::number(arch, name);
         Self {
-            opens: OPENS
-                .iter()
-                .filter_map(|name| Some((number(name)?, syscall::open_flags(name)?)))
-                .collect(),
+            opens: opens(arch),
             writes: WRITES.iter().filter_map(|name| number(name)).collect(),
             descriptors: BTreeSet::new(),
         }
@@ -58,5 +67,45 @@ impl DurableFiles {
         let other = [ObjectKind::Socket, ObjectKind::Datagrams, ObjectKind::Pipe];
         self.descriptors.contains(&(process, args()[0]))
             && !kind.is_some_and(|kind| other.contains(&kind))
+    }
+}
+
+/// The calls of a process on files that it opened with a flag.
+pub(crate) struct OpenedWith {
+    calls: BTreeSet<CallId>,
+    /// Where it opened them.
+    pub(crate) places: Weights,
+}
+
+impl OpenedWith {
+    pub(crate) fn of(facts: &Facts<'_>, process: ProcessId, flag: u64) -> Self {
+        let arch = facts.trace.meta.arch;
+        let opens = opens(arch);
+        let mut found = Self { calls: BTreeSet::new(), places: Weights::new() };
+        let mut files: BTreeSet<u64> = BTreeSet::new();
+        for (at, call) in facts.timeline.calls.iter().enumerate() {
+            if facts.processes.of(call.task) != process {
+                continue;
+            }
+            let args = facts.timeline.args(call);
+            if let Some(position) = opens.get(&call.nr) {
+                let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) else { continue };
+                files.remove(&fd);
+                if args[*position] & flag != 0 {
+                    files.insert(fd);
+                    if call.site != StackId(0) {
+                        found.places.entry(CallSite::Stack(call.site)).or_default().amount += 1;
+                    }
+                }
+            } else if !files.is_empty() && files.contains(&args[0]) {
+                found.calls.insert(CallId::at(at));
+            }
+        }
+        found
+    }
+
+    /// Whether a call is on such a file.
+    pub(crate) fn holds(&self, call: CallId) -> bool {
+        self.calls.contains(&call)
     }
 }

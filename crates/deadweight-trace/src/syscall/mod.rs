@@ -121,6 +121,16 @@ pub fn open_flags(name: &str) -> Option<usize> {
     }
 }
 
+/// The flag of a file that is read and written without the kernel's memory for files (`O_DIRECT`), from the kernel's uapi
+/// headers.
+#[must_use]
+pub fn o_direct(arch: Arch) -> u64 {
+    match arch {
+        Arch::X86_64 => 0o40_000,
+        Arch::Aarch64 => 0o200_000,
+    }
+}
+
 fn find(name: &str) -> Option<&'static Row> {
     TABLE.binary_search_by_key(&name, |row| row.name).ok().map(|at| &TABLE[at])
 }

@@ -1,7 +1,7 @@
 //! A connection for each request: connections to the same peer made again and again, though one that was closed could
 //! have been kept.
 
-use super::{CLASS, handshakes};
+use super::{CLASS, Questions, handshakes};
 use crate::account::{AccountId, Detail, Entry, IDLE, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
@@ -136,9 +136,11 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
     let shakes = |id| id == process || takes_them(facts, id);
     let handshakes = handshakes::cpu_time(found, shakes).part(part);
     let handshakes = (found.wall.net() - waits).part(handshakes.share_of(found.cpu.net()));
-    let low = low + handshakes.part(HANDSHAKES);
+    let names = waited_for_names(found, process);
+    let asking = names.map_or(Ns::ZERO, |(_, ns)| ns).part(part);
+    let low = low + handshakes.part(HANDSHAKES) + asking;
     let turns = if handshakes > Ns::ZERO { input(found, process) } else { Ns::ZERO };
-    let high = (known.scaled(besides, 100) + handshakes).min(found.wall.net());
+    let high = (known.scaled(besides, 100) + handshakes + asking).min(found.wall.net());
     let most = if both { high.max(needless(found).part(part)) } else { high };
     let most = (most + turns).min(found.wall.net());
     let by_peer = connections.ended_by_peer as f64 > connections.made as f64 * MOST;
@@ -158,9 +160,20 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         range: (low, most),
         how: How::Estimate,
         sites: sites(facts.symbols(), &places(found, process, entries()), connections.made),
-        evidence: evidence(by_peer.then_some(connections.ended_by_peer), around, handshakes),
+        evidence: evidence(by_peer.then_some(connections.ended_by_peer), around, handshakes, names),
         remedy: remedy(&facts.processes.get(process).language, by_peer),
     })
+}
+
+/// How often a process that makes most of its connections again asks name servers, and how long it waits for them.
+pub(super) fn waited_for_names(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+) -> Option<(u64, Ns)> {
+    made_again(found.facts, process)?;
+    let questions = Questions::of(found.facts, process)?;
+    let waited = questions.waited(found, process);
+    (waited > Ns::ZERO).then_some((questions.count, waited))
 }
 
 /// Waits of a process for input: of each new connection, some are turns of the handshake.
@@ -168,7 +181,12 @@ fn input(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     found.wall.of_process(AccountId::of_class("wait-input"), process).map(|e| e.ns).sum()
 }
 
-fn evidence(ended_by_peer: Option<u64>, around: Ns, handshakes: Ns) -> Vec<String> {
+fn evidence(
+    ended_by_peer: Option<u64>,
+    around: Ns,
+    handshakes: Ns,
+    names: Option<(u64, Ns)>,
+) -> Vec<String> {
     let by_peer =
         ended_by_peer.map(|ended| format!("the peer closed {} of them first", count(ended)));
     let around = (around > Ns::ZERO).then(|| {
@@ -177,7 +195,14 @@ fn evidence(ended_by_peer: Option<u64>, around: Ns, handshakes: Ns) -> Vec<Strin
     let handshakes = (handshakes > Ns::ZERO).then(|| {
         format!("{} in handshakes of TLS, which each new connection needs", time(handshakes))
     });
-    by_peer.into_iter().chain(around).chain(handshakes).collect()
+    let names = names.map(|(questions, ns)| {
+        format!(
+            "{} until a name server answered, {}: a kept connection asks none",
+            time(ns),
+            things(questions, "question")
+        )
+    });
+    by_peer.into_iter().chain(around).chain(handshakes).chain(names).collect()
 }
 
 /// Time of a command with both ends, without the program's own code and the transfers: at most so much goes with the

@@ -6,6 +6,7 @@ use super::{CLASS, FREQUENT};
 use crate::facts::Facts;
 use crate::facts::call_groups::{CallGroup, READS};
 use crate::facts::call_site::sites;
+use crate::facts::durable::{O_DSYNC, OpenedWith};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Inspection, Sum};
 use crate::timeline::Block;
@@ -13,6 +14,7 @@ use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::CallId;
+use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,7 +32,9 @@ pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum)
     let saving = sum.ns - Ns(sum.ns.0 / writes.max(1));
     let draft = draft(found, process, sum, "each write waits for the disk", text, DURABLE);
     let range = (saving - (sum.ns - sum.alone), saving);
-    draft.filter(|_| writes >= FREQUENT).map(|draft| Draft { saving, range, sites, ..draft })
+    let evidence = opened_at(found.facts, &OpenedWith::of(found.facts, process, O_DSYNC));
+    let draft = draft.filter(|_| writes >= FREQUENT);
+    draft.map(|draft| Draft { saving, range, sites, evidence, ..draft })
 }
 
 /// Calls that remove, replace or cut off files.
@@ -88,7 +92,49 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
     } else {
         ("waits for the disk", format!("{blocked}."), OTHER)
     };
-    draft(found, process, sum, title, text, remedy)
+    let draft = draft(found, process, sum, title, text, remedy)?;
+    let Some(direct) = past_memory(facts, process) else { return Some(draft) };
+    let (title, how, remedy) = match most(&is_write) {
+        true => (
+            "each write goes to the disk by itself",
+            "in calls on files that were opened with O_DIRECT: each write goes to the disk by itself",
+            DIRECT_WRITES,
+        ),
+        false => (
+            "files are read past the kernel's memory",
+            "in calls on files that were opened with O_DIRECT: the kernel keeps nothing of them in memory",
+            DIRECT_READS,
+        ),
+    };
+    let evidence = opened_at(facts, &direct);
+    let (text, title) = (format!("{blocked}, mostly {how}."), title.into());
+    Some(Draft { title, text, evidence, remedy: remedy.into(), ..draft })
+}
+
+/// The files that a process opened with O_DIRECT, if most of the time that it waits for the disk is for them.
+fn past_memory(facts: &Facts<'_>, process: ProcessId) -> Option<OpenedWith> {
+    let direct = OpenedWith::of(facts, process, syscall::o_direct(facts.trace.meta.arch));
+    let waits = || facts.waits_of(process).filter(|block| block.waits_for == WaitsFor::Disk);
+    let time = |block: &Block| block.end - block.start;
+    let on_them = |block: &&Block| block.call.is_some_and(|call| direct.holds(call));
+    let (some, all): (Ns, Ns) = (waits().filter(on_them).map(time).sum(), waits().map(time).sum());
+    (some.share_of(all) > 0.5).then_some(direct)
+}
+
+/// Where files were opened, as evidence.
+fn opened_at(facts: &Facts<'_>, files: &OpenedWith) -> Vec<String> {
+    let sites = sites(facts.symbols(), &files.places, 0);
+    let known = sites.into_iter().find(|site| site.line > 0);
+    known
+        .map(|site| {
+            format!("opened so at {}:{}, in {}", file_name(&site.file), site.line, site.function)
+        })
+        .into_iter()
+        .collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// Whether most of the time in which the process waited for what it read was for files that it lets the kernel forget.
@@ -160,6 +206,10 @@ const REMOVED: &str = "These waits are no reads. Remove or replace fewer files, 
                        freed block: fstrim now and then avoids that.";
 const WRITES: &str = "Leave the flushing to the kernel: write less, in larger blocks, or to a file whose \
                       blocks are allocated already.";
+const DIRECT_WRITES: &str = "Write larger blocks, or several at once (io_uring, threads). Or open the file without O_DIRECT: then the \
+                             kernel collects writes, and fdatasync at the end keeps them safe.";
+const DIRECT_READS: &str = "Read larger blocks, or several at once (io_uring, threads). Or open the file without O_DIRECT: then \
+                            what is read again comes from memory.";
 const OTHER: &str =
     "The places show which calls wait: make fewer of them, or keep the data in memory.";
 const COLD: &str = "A second run finds the files in memory: measure with -w 1 if that is the usual \
@@ -190,3 +240,48 @@ const FILE_CALLS: &[&str] = &[
     "execve",
     "mmap",
 ];
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{repeat, weighed};
+    use deadweight_report::report::Finding;
+
+    /// A program that opens a file with these flags and makes this call on it, twenty times, waiting for the disk.
+    fn works(flags: u64, call: &str) -> Finding {
+        let one = |at: u64| {
+            format!(
+                "{at} syscall {call} 3 4096\n\
+                 {} off blocked : io_schedule_timeout < __iomap_dio_rw from work (log.c:9) <- main (log.c:20)\n\
+                 {} on woken-by interrupt : blk_done_softirq < common_interrupt\n{} back 4096\n",
+                at + 20,
+                at + 160,
+                at + 170
+            )
+        };
+        let text = format!(
+            "task 1 log\n0 on\n0 main\n5 syscall openat 4294967196 4096 {flags} from start (log.c:4) <- main (log.c:18)\n\
+             8 back 3\n{}4200 exit\n4200 off dead",
+            repeat(20, 20, 200, one)
+        );
+        weighed(&text).findings.into_iter().find(|finding| finding.class == "wait-disk").unwrap()
+    }
+
+    #[test]
+    fn writes_past_the_kernels_memory_are_found_with_where_their_file_was_opened() {
+        let found = works(0o40_001, "write");
+        assert_eq!(found.title, "each write goes to the disk by itself");
+        assert_eq!(found.evidence, ["opened so at log.c:4, in start"]);
+        assert_eq!(works(0o40_000, "read").title, "files are read past the kernel's memory");
+        let each = works(0o10_001, "write");
+        assert_eq!(each.title, "each write waits for the disk");
+        assert_eq!(each.evidence, ["opened so at log.c:4, in start"]);
+    }
+
+    #[test]
+    fn those_words_are_refused_for_other_files() {
+        for (flags, call) in [(1, "write"), (0, "read")] {
+            let found = works(flags, call);
+            assert!(!found.text.contains("O_D") && found.evidence.is_empty(), "{found:?}");
+        }
+    }
+}
