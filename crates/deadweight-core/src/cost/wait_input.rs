@@ -200,17 +200,7 @@ fn draft(
     let network = is_over_network(facts, process);
     let name = facts.name(process);
     let for_names = waits_for_names(found, process, sum.ns);
-    let producer_name = match &producer {
-        _ if for_names => "a name server",
-        Some(producer) => producer,
-        None => "its input",
-    };
-    let (delivered, slow) = match &producer {
-        _ if for_names => ("a name server answered".into(), "the name server".into()),
-        Some(producer) => (format!("{producer} delivered input"), producer.clone()),
-        None if network => ("data arrived".into(), "the other end of its connections".into()),
-        None => ("input arrived".into(), "the producer of its input".into()),
-    };
+    let (producer_name, delivered, slow) = words(producer.as_deref(), network, for_names);
     // A wait with only its end on the critical path counts too.
     let times = sum.count.max(1);
     let asks = for_names || asks(facts, process, slowest.and_then(|(_, peer)| peer), times);
@@ -242,6 +232,17 @@ fn draft(
         evidence: vec![sum.meanwhile()],
         remedy: if for_names { NAMES.into() } else { remedy(asks, network, &name, &slow) },
     })
+}
+
+/// What a process waits for, what ended its waits, and what is slow, in words.
+fn words(producer: Option<&str>, network: bool, for_names: bool) -> (String, String, String) {
+    let words = |what: &str, ended: &str, slow: &str| (what.into(), ended.into(), slow.into());
+    match producer {
+        _ if for_names => words("a name server", "a name server answered", "the name server"),
+        Some(producer) => words(producer, &format!("{producer} delivered input"), producer),
+        None if network => words("its input", "data arrived", "the other end of its connections"),
+        None => words("its input", "input arrived", "the producer of its input"),
+    }
 }
 
 /// The advice for waits for name servers.
