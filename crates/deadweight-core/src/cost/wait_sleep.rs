@@ -6,7 +6,8 @@
 //!
 //! # How deadweight knows
 //! A timer ended the wait: in `nanosleep`, or in a `poll`, `epoll_wait` or futex wait that reached
-//! its time-out. Both ends of the wait are exact.
+//! its time-out. Both ends of the wait are exact. Where a child ended during a sleep that `wait4` with WNOHANG follows,
+//! the rest of the sleep is lost.
 //!
 //! # What it is mistaken for
 //! A loop that looks for what others do, such as `tail -f`: a look that finds nothing shows that the sleep before it was
@@ -28,6 +29,8 @@
 //! A hand-over between two threads, with `sleep_for(1 ms)` on both sides.
 //! In `tests/programs`: `poll_loop.c`; `follow.c` and `pulse.go` have none.
 
+mod advice;
+mod children;
 mod goroutines;
 mod looks;
 mod pace;
@@ -195,6 +198,18 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let placed = sleeps(facts, process);
     let sum = goroutines::counted(facts, process, &placed, slept(found, account, process));
+    children::draft(found, process, &placed, &sum)
+        .or_else(|| for_the_clock(found, process, &placed, sum))
+}
+
+/// The finding about all sleeps of a process.
+fn for_the_clock(
+    found: &Inspection<'_, '_>,
+    process: ProcessId,
+    placed: &BTreeSet<(Ns, Ns, StackId)>,
+    sum: Sum,
+) -> Option<Draft> {
+    let facts = found.facts;
     let sleeps: Vec<(Ns, Ns)> = placed.iter().map(|(start, end, _)| (*start, *end)).collect();
     let mut lengths: Vec<Ns> = sleeps.iter().map(|(start, end)| *end - *start).collect();
     lengths.sort_unstable();
@@ -226,28 +241,24 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     }
     // A sleep with only its end on the critical path counts too.
     let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
-    let times = things(times, "time");
+    let times = format!("{name} slept {}", things(times, "time"));
+    let (title, text) = match (under_lock, polls) {
+        (true, _) => (
+            "asleep under a lock that others wait for".into(),
+            format!("{times}, and held a lock that other tasks waited for."),
+        ),
+        (false, true) => (
+            format!("a polling loop that sleeps {}", time(typical)),
+            format!("{times}, typically for {}, and then checked again.", time(typical)),
+        ),
+        (false, false) => (format!("asleep for {}", time(sum.ns)), format!("{times} in all.")),
+    };
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
-        title: if under_lock {
-            "asleep under a lock that others wait for".into()
-        } else if polls {
-            format!("a polling loop that sleeps {}", time(typical))
-        } else {
-            format!("asleep for {}", time(sum.ns))
-        },
-        text: if polls {
-            format!(
-                "{name} slept {times}, typically for {}, and then checked again.",
-                time(typical)
-            )
-        } else if under_lock {
-            format!("{name} slept {times}, and held a lock that other tasks waited for.")
-        } else {
-            format!("{name} slept {times} in all.")
-        },
+        title,
+        text,
         amount: sum.ns,
         // What is found may have come at any time of the sleep before.
         saving: late.map_or(sum.alone - stays, |late| late.part(0.5)),
@@ -260,7 +271,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [sum.meanwhile()].into_iter().chain(looks.map(said)).collect(),
-        remedy: remedy(&facts.processes.get(process).language, polls),
+        remedy: advice::remedy(&facts.processes.get(process).language, polls),
     })
 }
 
@@ -273,34 +284,6 @@ fn said(looks: Looks) -> String {
         things(looks.found, "check"),
         count(looks.vain)
     )
-}
-
-fn remedy(language: &str, polls: bool) -> String {
-    let event = match language {
-        "C" => "pthread_cond_wait, or poll without time-out",
-        "C++" => "std::condition_variable::wait with the condition as predicate",
-        "Rust" => "Condvar::wait, or a channel's recv()",
-        "Go" => "receive from a channel, or sync.Cond.Wait",
-        "Zig" => "std.Thread.Condition.wait",
-        "Crystal" => "Channel#receive",
-        "Python" => "threading.Event.wait, a blocking read, or Popen.wait for a child's end",
-        "JavaScript" => "a callback or promise of the event",
-        "Java" => "BlockingQueue.take, or Object.wait",
-        "Ruby" => "Queue#pop, or ConditionVariable#wait",
-        "PHP" => "stream_select, or a blocking read",
-        "Perl" => "select, waitpid, or a blocking read",
-        "Haskell" => "takeMVar, or retry in STM",
-        "shell" => "the `wait` builtin, or a pipe or FIFO that is read",
-        _ => "a condition variable, a pipe, or `wait`",
-    };
-    if polls {
-        format!(
-            "Wait for the event instead of the clock: {event}. A shorter interval helps too, but \
-             costs more wake-ups."
-        )
-    } else {
-        format!("If the pause waits for something, wait for that instead: {event}.")
-    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,30 @@
+//! What to do about sleeps, in the words of each language.
+
+/// The advice for a loop that `polls`, or for a pause.
+pub(super) fn remedy(language: &str, polls: bool) -> String {
+    let event = match language {
+        "C" => "pthread_cond_wait, or poll without time-out",
+        "C++" => "std::condition_variable::wait with the condition as predicate",
+        "Rust" => "Condvar::wait, or a channel's recv()",
+        "Go" => "receive from a channel, or sync.Cond.Wait",
+        "Zig" => "std.Thread.Condition.wait",
+        "Crystal" => "Channel#receive",
+        "Python" => "threading.Event.wait, a blocking read, or Popen.wait for a child's end",
+        "JavaScript" => "a callback or promise of the event",
+        "Java" => "BlockingQueue.take, or Object.wait",
+        "Ruby" => "Queue#pop, or ConditionVariable#wait",
+        "PHP" => "stream_select, or a blocking read",
+        "Perl" => "select, waitpid, or a blocking read",
+        "Haskell" => "takeMVar, or retry in STM",
+        "shell" => "the `wait` builtin, or a pipe or FIFO that is read",
+        _ => "a condition variable, a pipe, or `wait`",
+    };
+    if polls {
+        format!(
+            "Wait for the event instead of the clock: {event}. A shorter interval helps too, but \
+             costs more wake-ups."
+        )
+    } else {
+        format!("If the pause waits for something, wait for that instead: {event}.")
+    }
+}
