@@ -27,6 +27,7 @@ mod readings;
 mod recorder_failures;
 mod rungs;
 mod targets;
+mod texts;
 mod threads;
 mod truth;
 mod user_time;

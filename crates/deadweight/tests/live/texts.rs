@@ -1,0 +1,71 @@
+//! Truths about text, keys and exceptions in the languages in which no other file here tests them. Bounds are wide: the
+//! tests check class and line.
+
+use crate::truth::Truth;
+
+#[test]
+fn keys_made_as_text_are_text_conversion_in_every_language() {
+    for (command, function, file) in [
+        ("@formatted_cells 3000000", "cells", "formatted_cells.c"),
+        ("@texts_in_rust cells 6000000", "texts_in_rust::cells", "texts_in_rust.rs"),
+        ("@texts_in_zig cells 3000000", "texts_in_zig.cells", "texts_in_zig.zig"),
+    ] {
+        Truth::of(command)
+            .first_finding(&["text-conversion"])
+            .found_at("text-conversion", function, file, "the key to name")
+            .saves("text-conversion", 0.1..=0.95)
+            .check();
+    }
+}
+
+/// Crystal's strings are on the heap: their memory costs more than their making.
+#[test]
+fn keys_made_as_text_in_crystal_are_named_by_their_line() {
+    Truth::of("@texts_in_crystal cells 5000000")
+        .first_finding(&["gc", "allocation", "text-conversion"])
+        .found_at("gc", "cells", "texts_in_crystal.cr", "the key to name")
+        .check();
+}
+
+#[test]
+fn long_keys_of_a_map_are_hashing_in_cpp_and_go() {
+    for (command, function, file) in [
+        ("@long_keys 2000000", "visits", "long_keys.cpp"),
+        ("@texts_in_go visits 6000000", "main.visits", "texts_in_go.go"),
+    ] {
+        Truth::of(command)
+            .first_finding(&["hashing"])
+            .found_at("hashing", function, file, "the visit to name")
+            .saves("hashing", 0.2..=0.95)
+            .check();
+    }
+}
+
+#[test]
+fn panics_and_exceptions_in_normal_work_are_found_in_every_language() {
+    for (command, function, file, line) in [
+        (
+            "@texts_in_rust accepted 400000",
+            "texts_in_rust::checked",
+            "texts_in_rust.rs",
+            "the panic",
+        ),
+        ("@texts_in_go accepted 3000000", "main.checked", "texts_in_go.go", "the panic"),
+        ("@texts_in_crystal accepted 200000", "checked", "texts_in_crystal.cr", "the exception"),
+    ] {
+        Truth::of(command)
+            .first_finding(&["exceptions"])
+            .found_at("exceptions", function, file, line)
+            .saves("exceptions", 0.2..=1.0)
+            .check();
+    }
+}
+
+#[test]
+fn a_character_by_its_number_in_rust_is_rescans() {
+    Truth::of("@texts_in_rust letters 20000")
+        .first_finding(&["rescans"])
+        .found_at("rescans", "texts_in_rust::letters", "texts_in_rust.rs", "the character to name")
+        .saves("rescans", 0.6..=1.0)
+        .check();
+}

@@ -1,0 +1,55 @@
+// Costs of text in Go programs: the first argument selects one, the second says how often.
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Refuses each second value by a panic.
+func checked(value int) int {
+	if value%2 == 0 {
+		panic("even") // the panic to name
+	}
+	return value * 3
+}
+
+func accepted(value int) (result int) {
+	defer func() {
+		if recover() != nil {
+			result = 0
+		}
+	}()
+	return checked(value)
+}
+
+// Counts visits by long addresses.
+//
+//go:noinline
+func visits(addresses []string, count int) int {
+	seen := map[string]int{}
+	for i := 0; i < count; i++ {
+		seen[addresses[i*7919%len(addresses)]]++ // the visit to name
+	}
+	return seen[addresses[1]]
+}
+
+func main() {
+	count, _ := strconv.Atoi(os.Args[2])
+	sum := 0
+	switch os.Args[1] {
+	case "accepted":
+		for i := 0; i < count; i++ {
+			sum += accepted(i)
+		}
+	case "visits":
+		addresses := make([]string, 64)
+		for i := range addresses {
+			addresses[i] = fmt.Sprint(strings.Repeat("https://example.org/a/long/path/", 40), i)
+		}
+		sum = visits(addresses, count)
+	}
+	fmt.Println(sum)
+}
