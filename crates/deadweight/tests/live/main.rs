@@ -26,8 +26,9 @@ mod quota;
 mod readings;
 mod recorder_failures;
 mod rungs;
+mod strings;
 mod targets;
-mod texts;
+
 mod threads;
 mod truth;
 mod user_time;

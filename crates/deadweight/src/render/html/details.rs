@@ -4,11 +4,13 @@ use super::text::{long, shown};
 use crate::render::picture::Picture;
 use crate::render::quantity::{count, percent, time};
 use crate::render::terminal::{ending, header_parts};
-use deadweight_report::report::{Report, TopFunction};
+use deadweight_report::report::{LoopReading, Loops, Report, TopFunction};
 use maud::{Markup, html};
 
 /// Functions that are listed.
 const FUNCTIONS: usize = 25;
+/// A turn that took longer, in ns, was not measured.
+const LONGEST: f64 = 1e9;
 
 /// The runs and the build, as in the head of the terminal's report.
 pub(super) fn runs(report: &Report) -> Markup {
@@ -95,12 +97,67 @@ pub(super) fn functions(report: &Report) -> Markup {
     }
 }
 
-fn place(function: &TopFunction) -> String {
-    match (function.file.as_str(), function.line) {
-        ("", _) => function.image.clone(),
-        (file, 0) => file.to_owned(),
-        (file, line) => format!("{file}:{line}"),
+/// Why hot loops take their time (`--why`).
+pub(super) fn loops(loops: Option<&Loops>) -> Markup {
+    let Some(loops) = loops else { return html! {} };
+    html! {
+        section aria-labelledby="loops-head" {
+            h2 #loops-head { "Why loops take their time" }
+            p.aside { (count(loops.samples)) " samples of own code with registers." }
+            @if !loops.cannot.is_empty() { p { (shown(&loops.cannot)) } }
+            @for one in &loops.all { (reading(loops, one)) }
+        }
     }
+}
+
+fn reading(loops: &Loops, one: &LoopReading) -> Markup {
+    let share = one.samples as f64 / loops.samples.max(1) as f64;
+    let known = one.turn_ns.zip(one.least_ns);
+    let known = known.filter(|(turn, least)| *least > 0.0 && *turn < LONGEST);
+    let signs = one.signs.iter().map(|sign| format!("{} {}", sign.of, percent(sign.share)));
+    let signs: Vec<String> = signs.collect();
+    html! {
+        h3 { code { (long(&one.function)) } " " (percent(share.clamp(0.0, 1.0))) }
+        p {
+            code { (long(&at(&one.file, one.line))) } ": " (shown(&one.reason))
+            @if !one.class.is_empty() { " (" (shown(&one.class)) ")" } "."
+            @if let Some((turn, least)) = known {
+                " A turn takes " (format!("{turn:.1}")) " ns; its instructions need " (format!("{least:.1}")) " ns."
+            }
+            @if !signs.is_empty() { " Signs in its samples: " (shown(&signs.join(", "))) "." }
+        }
+        @if !one.waits.is_empty() {
+            div.scroll tabindex="0" role="region" aria-label="Table: what the samples of a loop wait for" {
+                table {
+                    thead { tr {
+                        th.n scope="col" { "samples" } th scope="col" { "instruction" }
+                        th scope="col" { "line" } th scope="col" { "memory" }
+                    } }
+                    tbody {
+                        @for wait in &one.waits {
+                            tr {
+                                td.n { (percent(wait.share)) }
+                                td { code { (long(&wait.instruction)) } }
+                                td { code { (long(&at(&wait.file, wait.line))) } }
+                                td { (shown(&wait.memory)) }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn place(function: &TopFunction) -> String {
+    match function.file.as_str() {
+        "" => function.image.clone(),
+        file => at(file, function.line),
+    }
+}
+
+fn at(file: &str, line: u32) -> String {
+    if line == 0 { file.to_owned() } else { format!("{file}:{line}") }
 }
 
 /// What was not recorded, and what the reader must know.

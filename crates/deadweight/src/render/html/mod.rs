@@ -70,6 +70,7 @@ pub fn render(report: &Report, beside: Beside<'_>) -> String {
             }
             (details::stages(report))
             (details::functions(report))
+            (details::loops(report.loops.as_ref()))
             (details::limits(report))
             (details::facts(report, beside.picture))
             (findings::explained(report, beside.explain))

@@ -7,8 +7,8 @@ use crate::truth::Truth;
 fn keys_made_as_text_are_text_conversion_in_every_language() {
     for (command, function, file) in [
         ("@formatted_cells 3000000", "cells", "formatted_cells.c"),
-        ("@texts_in_rust cells 6000000", "texts_in_rust::cells", "texts_in_rust.rs"),
-        ("@texts_in_zig cells 3000000", "texts_in_zig.cells", "texts_in_zig.zig"),
+        ("@strings_in_rust cells 6000000", "strings_in_rust::cells", "strings_in_rust.rs"),
+        ("@strings_in_zig cells 3000000", "strings_in_zig.cells", "strings_in_zig.zig"),
     ] {
         Truth::of(command)
             .first_finding(&["text-conversion"])
@@ -21,9 +21,9 @@ fn keys_made_as_text_are_text_conversion_in_every_language() {
 /// Crystal's strings are on the heap: their memory costs more than their making.
 #[test]
 fn keys_made_as_text_in_crystal_are_named_by_their_line() {
-    Truth::of("@texts_in_crystal cells 5000000")
+    Truth::of("@strings_in_crystal cells 5000000")
         .first_finding(&["gc", "allocation", "text-conversion"])
-        .found_at("gc", "cells", "texts_in_crystal.cr", "the key to name")
+        .found_at("gc", "cells", "strings_in_crystal.cr", "the key to name")
         .check();
 }
 
@@ -31,7 +31,7 @@ fn keys_made_as_text_in_crystal_are_named_by_their_line() {
 fn long_keys_of_a_map_are_hashing_in_cpp_and_go() {
     for (command, function, file) in [
         ("@long_keys 2000000", "visits", "long_keys.cpp"),
-        ("@texts_in_go visits 6000000", "main.visits", "texts_in_go.go"),
+        ("@strings_in_go visits 6000000", "main.visits", "strings_in_go.go"),
     ] {
         Truth::of(command)
             .first_finding(&["hashing"])
@@ -45,13 +45,18 @@ fn long_keys_of_a_map_are_hashing_in_cpp_and_go() {
 fn panics_and_exceptions_in_normal_work_are_found_in_every_language() {
     for (command, function, file, line) in [
         (
-            "@texts_in_rust accepted 400000",
-            "texts_in_rust::checked",
-            "texts_in_rust.rs",
+            "@strings_in_rust accepted 400000",
+            "strings_in_rust::checked",
+            "strings_in_rust.rs",
             "the panic",
         ),
-        ("@texts_in_go accepted 3000000", "main.checked", "texts_in_go.go", "the panic"),
-        ("@texts_in_crystal accepted 200000", "checked", "texts_in_crystal.cr", "the exception"),
+        ("@strings_in_go accepted 3000000", "main.checked", "strings_in_go.go", "the panic"),
+        (
+            "@strings_in_crystal accepted 200000",
+            "checked",
+            "strings_in_crystal.cr",
+            "the exception",
+        ),
     ] {
         Truth::of(command)
             .first_finding(&["exceptions"])
@@ -63,9 +68,14 @@ fn panics_and_exceptions_in_normal_work_are_found_in_every_language() {
 
 #[test]
 fn a_character_by_its_number_in_rust_is_rescans() {
-    Truth::of("@texts_in_rust letters 20000")
+    Truth::of("@strings_in_rust letters 20000")
         .first_finding(&["rescans"])
-        .found_at("rescans", "texts_in_rust::letters", "texts_in_rust.rs", "the character to name")
+        .found_at(
+            "rescans",
+            "strings_in_rust::letters",
+            "strings_in_rust.rs",
+            "the character to name",
+        )
         .saves("rescans", 0.6..=1.0)
         .check();
 }
