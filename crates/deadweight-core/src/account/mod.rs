@@ -221,6 +221,22 @@ impl Entry {
         self.recording.0
     }
 
+    /// The part of its time at the samples that meet a condition.
+    pub(crate) fn sampled_at(&self, meets: impl Fn(CallSite) -> bool) -> Ns {
+        let samples = self.samples.iter().filter(|(site, _)| meets(**site));
+        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
+        self.ns.part(samples as f64 / self.sampled().max(1) as f64)
+    }
+
+    /// The part of its time at the places that meet a condition.
+    pub(crate) fn time_at(&self, meets: impl Fn(CallSite) -> bool) -> Ns {
+        let amount = |all: bool| -> u64 {
+            let places = self.places().iter().filter(|(site, _)| all || meets(**site));
+            places.map(|(_, weight)| weight.amount).sum()
+        };
+        self.ns.part(amount(false) as f64 / amount(true).max(1) as f64)
+    }
+
     /// Whether another program held the CPU.
     pub(crate) fn is_disturbance(&self) -> bool {
         matches!(self.detail, Detail::Held(CpuHolder::Outside(_)))

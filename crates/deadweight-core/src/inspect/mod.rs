@@ -174,13 +174,8 @@ pub(crate) fn library_code_for(
 ) -> Ns {
     let symbols = found.facts.symbols();
     let through: BTreeSet<_> = places.keys().filter_map(|site| entered(symbols, *site)).collect();
-    let entries = found.wall.user_time_of(process).map(|entry| {
-        let there = |site: &CallSite| entered(symbols, *site).is_some_and(|e| through.contains(&e));
-        let samples = entry.samples.iter().filter(|(site, _)| there(site));
-        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
-        entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
-    });
-    let around: Ns = entries.sum();
+    let there = |site| entered(symbols, site).is_some_and(|e| through.contains(&e));
+    let around: Ns = found.wall.user_time_of(process).map(|entry| entry.sampled_at(there)).sum();
     if around > ns { Ns::ZERO } else { around }
 }
 

@@ -38,11 +38,5 @@ pub(super) fn is_at(facts: &Facts<'_>, site: CallSite) -> bool {
 /// CPU time of these processes in handshakes.
 pub(super) fn cpu_time(found: &Inspection<'_, '_>, of: impl Fn(ProcessId) -> bool) -> Ns {
     let entries = found.cpu.entries.iter().filter(|entry| of(entry.process));
-    let part = |samples: u64, sampled: u64| samples as f64 / sampled.max(1) as f64;
-    let entries = entries.map(|entry| {
-        let samples = entry.samples.iter().filter(|(site, _)| is_at(found.facts, **site));
-        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
-        entry.ns.part(part(samples, entry.sampled()))
-    });
-    entries.sum()
+    entries.map(|entry| entry.sampled_at(|site| is_at(found.facts, site))).sum()
 }

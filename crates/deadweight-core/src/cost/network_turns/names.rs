@@ -53,16 +53,9 @@ impl Questions {
     /// The time on the path that the process waited for answers.
     pub(crate) fn waited(&self, found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
         let is_here =
-            |site: &CallSite| site.stack().is_some_and(|stack| self.sites.contains(&stack));
+            |site: CallSite| site.stack().is_some_and(|stack| self.sites.contains(&stack));
         let entries = found.wall.of_process(AccountId::of_class("wait-input"), process);
-        let waited = entries.map(|entry| {
-            let amount = |here: bool| -> u64 {
-                let places = entry.places().iter().filter(|(site, _)| !here || is_here(site));
-                places.map(|(_, weight)| weight.amount).sum()
-            };
-            entry.ns.part(amount(true) as f64 / amount(false).max(1) as f64)
-        });
-        waited.sum()
+        entries.map(|entry| entry.time_at(is_here)).sum()
     }
 }
 

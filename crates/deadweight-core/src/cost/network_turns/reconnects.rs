@@ -216,11 +216,7 @@ fn needless(found: &Inspection<'_, '_>) -> Ns {
             Some(Transfer::Takes | Transfer::Gives) => entry.ns,
             _ => Ns::ZERO,
         },
-        _ => {
-            let own = entry.samples.iter().filter(|(site, _)| is_own_place(facts, **site));
-            let own: u64 = own.map(|(_, weight)| weight.amount).sum();
-            entry.ns.part(own as f64 / entry.sampled().max(1) as f64)
-        }
+        _ => entry.sampled_at(|site| is_own_place(facts, site)),
     });
     found.wall.net() - needed.sum()
 }
@@ -244,13 +240,8 @@ fn around(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     }
     let only: BTreeSet<_> = makes.difference(&uses).collect();
     let in_them =
-        |site: &CallSite| site.frames(symbols).any(|(_, frame)| only.contains(&frame.function));
-    let entries = found.cpu.user_time_of(process).map(|entry| {
-        let samples = entry.samples.iter().filter(|(site, _)| in_them(site));
-        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
-        entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
-    });
-    entries.sum()
+        |site: CallSite| site.frames(symbols).any(|(_, frame)| only.contains(&frame.function));
+    found.cpu.user_time_of(process).map(|entry| entry.sampled_at(in_them)).sum()
 }
 
 /// Where the connections are made; else where the library is called that makes them elsewhere; else where the calls are

@@ -1,6 +1,5 @@
 //! The functions that load a file each time: what they make of the contents need not be made again either.
 
-use crate::account::Entry;
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::processes::ProcessId;
@@ -31,13 +30,8 @@ pub(super) fn of_functions(found: &Inspection<'_, '_>, process: ProcessId, place
         }
     }
     calls.retain(|_, calls| *calls * MAKES >= all);
-    let there = |entry: &Entry| {
-        let loads = |site: CallSite| own(site).iter().any(|function| calls.contains_key(function));
-        let samples = entry.samples.iter().filter(|(site, _)| loads(**site));
-        let samples: u64 = samples.map(|(_, weight)| weight.amount).sum();
-        entry.ns.part(samples as f64 / entry.sampled().max(1) as f64)
-    };
-    found.wall.user_time_of(process).map(there).sum()
+    let loads = |site: CallSite| own(site).iter().any(|function| calls.contains_key(function));
+    found.wall.user_time_of(process).map(|entry| entry.sampled_at(loads)).sum()
 }
 
 /// What else is known: library code around the calls, and of how many paths they are.
