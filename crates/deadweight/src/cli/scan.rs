@@ -51,6 +51,10 @@ pub struct Scan {
     /// Also show code of standard libraries and runtimes.
     #[arg(long)]
     pub libraries: bool,
+    /// Ask Go's compiler why it did not inline the small functions. This builds their packages again (with `-gcflags=-m=2`,
+    /// only into Go's build cache), if you own the source and it is under this directory.
+    #[arg(long, conflicts_with = "other")]
+    pub explain_inlining: bool,
     /// Print JSON with all candidates, for scripts. docs/scan.md describes the fields.
     #[arg(long)]
     pub json: bool,

@@ -1,7 +1,7 @@
 //! `--explain-inlining`: Go's compiler says why it did not inline a function.
 //!
-//! - In: traces of a Go program.
-//! - Out: the compiler's reasons, as data in the traces.
+//! - In: functions of a Go program, of a trace or of a scan.
+//! - Out: the compiler's reasons, by function; in traces as data.
 //! - Must not know: whether inlining would help; see the cost class `missed-inlining`.
 //!
 //! The sources are compiled again with `-m=2`; `go_output` reads the output. Nothing that a binary names is run or built
@@ -10,7 +10,6 @@
 mod go_output;
 
 use deadweight_trace::Trace;
-use deadweight_trace::ids::ImageId;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::{self, Metadata};
@@ -32,9 +31,52 @@ const LONGEST: u64 = 64 << 20;
 /// could not be found.
 pub(crate) fn explain(traces: &mut [Trace]) {
     let Some(trace) = traces.first() else { return };
+    let (reasons, mut warnings) = reasons(sampled(trace));
+    if reasons.is_empty() && warnings.is_empty() {
+        warnings.push(
+            "--explain-inlining: samples hit no function of a Go program whose source is under this directory".into(),
+        );
+    }
+    for trace in traces {
+        trace.meta.warnings.extend(warnings.iter().cloned());
+        trace.symbols.not_inlined.extend(reasons.iter().cloned());
+    }
+}
+
+/// A function of a Go program.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct GoFunction<'a> {
+    /// Its symbol.
+    pub(crate) name: &'a str,
+    /// The path of its source file.
+    pub(crate) file: &'a str,
+    /// The path of the binary that it is in.
+    pub(crate) image: &'a str,
+}
+
+/// The functions of Go programs that samples hit.
+fn sampled(trace: &Trace) -> impl Iterator<Item = GoFunction<'_>> {
+    let symbols = &trace.symbols;
+    symbols.locations.iter().flat_map(move |location| {
+        let image = symbols.images.get(location.image.index());
+        let image = image.filter(|image| symbols.name(image.language) == "Go");
+        image.into_iter().flat_map(move |image| {
+            location.frames.iter().map(move |frame| GoFunction {
+                name: symbols.name(frame.function),
+                file: symbols.name(frame.file),
+                image: symbols.name(image.path),
+            })
+        })
+    })
+}
+
+/// Why functions of the packages of these were not inlined, by symbol; and warnings where the reason could not be found.
+pub(crate) fn reasons<'a>(
+    functions: impl Iterator<Item = GoFunction<'a>>,
+) -> (Vec<(String, String)>, Vec<String>) {
     let until = Instant::now() + TIME_LIMIT;
     let mut warnings = Vec::new();
-    let packages = packages(trace, &mut warnings);
+    let packages = packages(functions, &mut warnings);
     let mut all_reasons = Vec::new();
     for package in packages.iter().take(MOST_PACKAGES) {
         match compile(package, until) {
@@ -45,16 +87,8 @@ pub(crate) fn explain(traces: &mut [Trace]) {
             )),
         }
     }
-    if packages.is_empty() && warnings.is_empty() {
-        warnings.push(
-            "--explain-inlining: samples hit no function of a Go program whose source is under this directory".into(),
-        );
-    }
     warnings.dedup();
-    for trace in traces {
-        trace.meta.warnings.extend(warnings.iter().cloned());
-        trace.symbols.not_inlined.extend(all_reasons.iter().cloned());
-    }
+    (all_reasons, warnings)
 }
 
 /// A package of the program.
@@ -67,37 +101,29 @@ struct Package {
     image: PathBuf,
 }
 
-/// The packages whose functions samples hit, if their sources may be compiled.
-fn packages(trace: &Trace, warnings: &mut Vec<String>) -> Vec<Package> {
-    let symbols = &trace.symbols;
-    let mut folders: BTreeMap<(ImageId, PathBuf), (String, Vec<PathBuf>)> = BTreeMap::new();
-    for location in &symbols.locations {
-        let image = symbols.images.get(location.image.index());
-        if image.is_none_or(|image| symbols.name(image.language) != "Go") {
+/// The packages of these functions, if their sources may be compiled.
+fn packages<'a>(
+    functions: impl Iterator<Item = GoFunction<'a>>,
+    warnings: &mut Vec<String>,
+) -> Vec<Package> {
+    let mut folders: BTreeMap<(PathBuf, PathBuf), (String, Vec<PathBuf>)> = BTreeMap::new();
+    for function in functions {
+        let file = PathBuf::from(function.file);
+        let package = go_output::package(function.name);
+        // Generated code has file names without a file.
+        let (Some(folder), Some(package), true) = (file.parent(), package, file.is_absolute())
+        else {
             continue;
-        }
-        for frame in &location.frames {
-            let file = PathBuf::from(symbols.name(frame.file));
-            let (Some(folder), Some(package)) =
-                (file.parent(), go_output::package(symbols.name(frame.function)))
-            else {
-                continue;
-            };
-            // Generated code has file names without a file.
-            if !file.is_absolute() {
-                continue;
-            }
-            let place = (location.image, folder.to_owned());
-            let (_, files) = folders.entry(place).or_insert((package.to_owned(), Vec::new()));
-            if !files.contains(&file) {
-                files.push(file);
-            }
+        };
+        let place = (PathBuf::from(function.image), folder.to_owned());
+        let (_, files) = folders.entry(place).or_insert((package.to_owned(), Vec::new()));
+        if !files.contains(&file) {
+            files.push(file);
         }
     }
     let mut found = Vec::new();
     let mut refused: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for ((image, folder), (name, files)) in folders {
-        let image = PathBuf::from(symbols.name(symbols.images[image.index()].path));
         match allowed(&folder, &files, &image) {
             Ok(true) => found.push(Package { name, folder, image }),
             Ok(false) => {}

@@ -79,7 +79,8 @@ impl Kind {
     }
 
     /// Whether the program's author could change what is called.
-    pub(super) fn is_about_callee(&self) -> bool {
+    #[must_use]
+    pub fn is_about_callee(&self) -> bool {
         self.pattern == Pattern::SmallCall
     }
 

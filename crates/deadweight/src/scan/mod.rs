@@ -64,6 +64,15 @@ impl Candidates {
         }
     }
 
+    /// Takes why functions were not inlined, by symbol.
+    pub fn explain(&mut self, reasons: &[(String, String)]) {
+        let places = self.kinds.iter_mut().filter(|(kind, _)| kind.is_about_callee());
+        for place in places.flat_map(|(_, places)| places) {
+            let known = reasons.iter().find(|(function, _)| *function == place.callee);
+            known.map(|(_, why)| why).unwrap_or(&String::new()).clone_into(&mut place.why);
+        }
+    }
+
     /// All places with their kinds.
     pub fn places(&self) -> impl Iterator<Item = (&'static Kind, &Place)> {
         self.kinds.iter().flat_map(|(kind, places)| places.iter().map(|place| (*kind, place)))

@@ -23,6 +23,10 @@ pub struct Place {
     pub sites: u32,
     /// What is called here: a small function, or a routine that allocates.
     pub callee: String,
+    /// The source file of what is called; empty where unknown.
+    pub callee_file: String,
+    /// Why it was not inlined, in the compiler's words; empty unless that was asked and is known.
+    pub why: String,
     /// Whether the function has no name.
     pub has_no_name: bool,
     /// Whether amounts add up.
@@ -50,6 +54,8 @@ impl Place {
             amount: site.amount,
             sites: 1,
             callee: callee.map(|frame| frame.function.clone()).unwrap_or_default(),
+            callee_file: callee.map(|frame| frame.file.clone()).unwrap_or_default(),
+            why: String::new(),
             has_no_name: frame.function.is_empty(),
             adds_up: kind.adds_up(),
         })

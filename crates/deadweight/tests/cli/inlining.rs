@@ -49,3 +49,24 @@ fn the_budget_is_quoted_when_asked_for_and_only_below_this_directory() {
     assert!(!quoted(&beside), "{beside}");
     assert!(beside["warnings"].to_string().contains("--explain-inlining"), "{beside}");
 }
+
+#[test]
+fn a_scan_quotes_it_too_when_asked_for() {
+    let bench = Bench::new();
+    let Some(()) = program(&bench) else { return };
+    let scan = |options: &[&str]| -> Value {
+        let mut command = deadweight();
+        command.arg("scan").args(options).args(["--json", "./window"]);
+        let said = said(&command.current_dir(bench.path("")).output().unwrap());
+        assert_eq!(said.code, 0, "{}", said.err);
+        serde_json::from_str(&said.out).unwrap()
+    };
+    let quoted = |json: &Value| {
+        let candidates = json["candidates"].as_array().unwrap();
+        let mut small = candidates.iter().filter(|c| c["kind"] == "missed-inlining");
+        small.any(|c| c["why"].as_str().unwrap().contains("exceeds budget 80"))
+    };
+    let asked = scan(&["--explain-inlining"]);
+    assert!(quoted(&asked), "{asked}");
+    assert!(!quoted(&scan(&[])));
+}

@@ -70,6 +70,7 @@ fn candidate(kind: &Kind, place: &Place) -> Value {
         "unit": kind.unit,
         "sites": place.sites,
         "callee": place.callee,
+        "why": place.why,
         "text": kind.text(place.amount, place.sites, &place.callee),
     })
 }

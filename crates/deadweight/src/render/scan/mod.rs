@@ -89,7 +89,14 @@ pub fn sentence(kind: &Kind, place: &Place) -> String {
         0 => String::new(),
         depth => format!(", in {}", things(u64::from(depth), "loop")),
     };
-    format!("{}: {text}{loops}. A candidate: whether it costs anything, a run shows.", kind.title)
+    let why = match place.why.as_str() {
+        "" => String::new(),
+        why => format!(" Go says: {why}."),
+    };
+    format!(
+        "{}: {text}{loops}.{why} A candidate: whether it costs anything, a run shows.",
+        kind.title
+    )
 }
 
 fn head(sheet: &mut Sheet, text: &str) {
@@ -142,6 +149,9 @@ fn table(sheet: &mut Sheet, kind: &Kind, places: &[Place]) {
         let left = sheet.width().saturating_sub(line.columns()).max(12);
         line.push(Ink::Plain, &fitted(&place.function, left));
         sheet.line(&line);
+        if !place.why.is_empty() {
+            faint(sheet, 4 + LOOPS, &place.why);
+        }
     }
 }
 
