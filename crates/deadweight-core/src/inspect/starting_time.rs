@@ -9,9 +9,10 @@ use crate::facts::Facts;
 use crate::facts::processes::{Process, ProcessId};
 use crate::path::cpu_holder::{CpuHolder, kept_from_cpu};
 use crate::timeline::births::STARTERS;
+use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Run, Within};
 use crate::visit_count;
-use deadweight_trace::ids::CallId;
+use deadweight_trace::ids::{CallId, TaskId};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
@@ -203,7 +204,8 @@ fn is_held(facts: &Facts<'_>, e: &Entry, by: &BTreeSet<ProcessId>) -> bool {
     }
 }
 
-/// By turn: the parent's time on the path from the first call for that child until it is reaped.
+/// By turn: the parent's time on the path from the first call for that child until it is reaped. Not what it sleeps: a
+/// parent that looks for the child's end between sleeps waits for its work.
 pub(crate) fn meanwhile(
     found: &Inspection<'_, '_>,
     parent: ProcessId,
@@ -215,7 +217,7 @@ pub(crate) fn meanwhile(
         let subject = &facts.path.subject;
         let away = |who: CpuHolder| who.is_foreign();
         let held = kept_from_cpu(facts.timeline, subject, task, (start, end), away);
-        end - start - held
+        end - start - held - slept(facts, task, (start, end))
     };
     let mut all = Ns::ZERO;
     let mut raw = vec![Ns::ZERO; started.turns.len()];
@@ -231,8 +233,22 @@ pub(crate) fn meanwhile(
             raw[at] += net(piece.start.max(*from), piece.end.min(*to), piece.task);
         }
     }
-    let own = sum(found.wall.in_process(parent));
+    let sleeps = |e: &&Entry| matches!(e.detail, Detail::Waits(WaitsFor::Sleep, _));
+    let own = sum(found.wall.in_process(parent).filter(|e| !sleeps(e)));
     raw.iter().map(|ns| own.part(ns.share_of(all))).collect()
+}
+
+/// How long a task slept in an interval.
+fn slept(facts: &Facts<'_>, task: TaskId, (start, end): (Ns, Ns)) -> Ns {
+    let spans = &facts.timeline.task(task).spans;
+    let first = spans.partition_point(|span| span.start <= start).saturating_sub(1);
+    let within = spans[first..].iter().take_while(|span| span.start < end);
+    let sleeps = within.filter_map(|span| match span.run {
+        Run::Blocked(block) => facts.timeline.blocks.get(block as usize),
+        _ => None,
+    });
+    let sleeps = sleeps.filter(|block| block.waits_for == WaitsFor::Sleep);
+    sleeps.map(|block| block.end.min(end) - block.start.max(start).min(block.end.min(end))).sum()
 }
 
 /// By turn: from the first call for that child until it is reaped. Disjoint, in order; empty if many live at once.

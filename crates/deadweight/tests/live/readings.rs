@@ -16,6 +16,16 @@ fn a_background_ticker_costs_nothing() {
         .check();
 }
 
+/// Its form without the limit takes 1.52 s instead of 2.38 s. What the children do is their own work.
+#[test]
+fn a_wait_with_a_limit_in_python_sleeps_on_after_its_child() {
+    Truth::of("python3 @waits_with_limit")
+        .first_finding(&["wait-sleep"])
+        .saves("wait-sleep", 0.25..=0.45)
+        .never(&["wait-child"])
+        .check();
+}
+
 #[test]
 fn a_sleeping_main_thread_is_the_wall_time_whatever_spins() {
     Truth::of("@asleep 30 10000")
