@@ -10,6 +10,7 @@ pub(crate) mod loops;
 mod nest;
 pub(crate) mod steps;
 pub(crate) mod turns;
+mod ways;
 
 use crate::body::{Body, entered, find};
 use crate::code::{Code, Names};

@@ -8,6 +8,7 @@ use super::Function;
 use super::nest::NaturalLoop;
 use super::steps;
 use super::steps::{Step, add, advanced, times};
+use super::ways;
 use crate::body::find;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 use crate::roles::Role;
@@ -183,11 +184,18 @@ impl Cycle<'_> {
             let Kind::Branch(target) = instruction.kind else { continue };
             let checks = matches!(role, Role::BoundsCheck { .. } | Role::OtherCheck);
             let both = self.holds(FileAddr(target)) && self.holds(FileAddr(instruction.end()));
-            if !checks && both && target > instruction.addr {
+            if !checks && both && !self.ends_loop(at, target) {
                 ways.extend([FileAddr(target), FileAddr(instruction.end())]);
             }
         }
         ways
+    }
+
+    /// Whether a branch goes back to the head of a loop that it is in.
+    fn ends_loop(&self, branch: usize, target: u64) -> bool {
+        let instructions = &self.function.instructions;
+        let mut around = self.function.natural_loops().iter().filter(|l| l.holds(branch));
+        around.any(|natural| instructions[natural.head].addr == target)
     }
 
     /// The only instruction in it that writes a register.
@@ -206,7 +214,9 @@ impl Cycle<'_> {
     /// By how much a register advances in each turn: it is written once, by a sum with what it, or a register that
     /// advances itself, was at the start of the turn.
     fn step(&self, register: Reg) -> Option<Step> {
-        let at = self.only_writer(register)?;
+        let Some(at) = self.only_writer(register) else {
+            return ways::step(self.function, self.natural, register);
+        };
         let instruction = &self.function.instructions[at];
         if let Some((of, Step::Of(by, times))) = advanced(instruction)
             && self.natural.always().any(|passed| passed == at)

@@ -14,6 +14,11 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
 use std::collections::{BTreeMap, VecDeque};
 
+/// When a goroutine ran again after a wait is known only if it hits a probe soon: within this, and so many times as long as
+/// it waited. One that is seen much later may have worked on other threads meanwhile.
+const SOON: Ns = Ns(1_000_000);
+const LONGER: u64 = 4;
+
 /// A goroutine that entered a wait.
 #[derive(Copy, Clone)]
 struct Parked {
@@ -120,7 +125,9 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
         queues.is_at_work(process, goroutine);
         if let Some(wait) = queues.ended.remove(&(process, goroutine)) {
             let wait: &mut LockWait = &mut found[wait];
-            wait.resumed = resumed(timeline, task, wait.end, event.at);
+            if event.at - wait.end <= SOON + (wait.end - wait.start).scaled(LONGER, 1) {
+                wait.resumed = resumed(timeline, task, wait.end, event.at);
+            }
         }
         if probe.index() == wait && !trace.symbols.functions(stack).any(is_no_lock) {
             let parked = Parked { goroutine, at: event.at, thread: task, site: stack };
