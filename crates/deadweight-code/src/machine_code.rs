@@ -142,7 +142,9 @@ impl<'s> MachineCode<'s> {
             self.called.get_or_init(|| self.seen_calls()).range(here).next().map(|(_, id)| *id)
         };
         let function = direct.or_else(seen)?;
-        let small = function != caller && self.is_small(function);
+        // The linker's stub for a function of a library is no function that could be inlined.
+        let is_stub = self.symbols.name(self.code(function).name).ends_with("@plt");
+        let small = function != caller && !is_stub && self.is_small(function);
         small.then_some(SmallCallee { function, through_pointer: direct.is_none() })
     }
 

@@ -118,8 +118,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let (large, remedy) = match &*facts.processes.get(process).language {
         "Rust" => (
             SIPHASH,
-            "Give the map a hasher for trusted keys: HashMap<K, V, BuildHasherDefault<H>> with a \
-             multiplicative hasher of your own, or one of the crates rustc-hash, ahash, foldhash. Dense \
+            "Give the map a hasher for trusted keys: HashMap<K, V, BuildHasherDefault<H>> of \
+             one of the crates ahash, foldhash (long keys), rustc-hash (numbers). Dense \
              numbers need no map: index a Vec.",
         ),
         "C++" => (

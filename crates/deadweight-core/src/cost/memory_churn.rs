@@ -28,12 +28,14 @@
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
+use crate::facts::call_groups::CallGroup;
+use crate::facts::call_site::{CallSite, Weights, image_path, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, things, time};
 use deadweight_trace::ids::{CallId, StackId};
+use deadweight_trace::symbols::is_c_library;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
 
@@ -176,7 +178,32 @@ pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
     heap > 0 && heap * 2 >= all
 }
 
+/// The part of the churning calls, in 0..=1, that the program makes itself: right above the C library's function.
+pub(crate) fn maps_itself(facts: &Facts<'_>, process: ProcessId) -> f64 {
+    let symbols = facts.symbols();
+    let is_own = |stack: &StackId| {
+        let mut frames =
+            CallSite::Stack(*stack).frames(symbols).map(|(at, _)| image_path(symbols, at));
+        frames.next().is_some_and(is_c_library)
+            && frames.next().is_some_and(|path| !is_c_library(path))
+    };
+    let (mut own, mut all) = (0, 0);
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let maps = |group: &&CallGroup| group.churns && group.name != "brk";
+    for (stack, calls) in groups.filter(maps).flat_map(|group| &group.sites) {
+        all += calls;
+        own += if is_own(stack) { *calls } else { 0 };
+    }
+    own as f64 / all.max(1) as f64
+}
+
+/// What to do where the program maps memory itself: no setting of `malloc` keeps that.
+const MAPPED: &str = "Keep the mapping and use it again: madvise(MADV_DONTNEED) or clearing it gives zeros, too, if it must be empty.";
+
 fn remedy(facts: &Facts<'_>, process: ProcessId) -> String {
+    if maps_itself(facts, process) > 0.5 {
+        return MAPPED.into();
+    }
     let of_process = facts.processes.get(process);
     let image = of_process.image.and_then(|image| facts.symbols().images.get(image.index()));
     let in_source = in_source(&of_process.language);

@@ -4,8 +4,8 @@
 use crate::account::inside::Function;
 use crate::cost;
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights};
-use crate::facts::hot_loops::memory::{LINE, Reached, cache};
+use crate::facts::call_site::{CallSite, Weights, is_own};
+use crate::facts::hot_loops::memory::{LINE, Reached};
 use crate::facts::hot_loops::reason::{Reason, SLOW, Signs};
 use crate::facts::hot_loops::{self, HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
@@ -22,6 +22,10 @@ const LOOPS: usize = 5;
 const WAITS: usize = 6;
 /// Loops with a smaller part of all samples, and instructions with a smaller part of a loop's, are left out.
 const FEW: f64 = 0.03;
+/// A turn that takes a smaller part of what its instructions need shows that they need less.
+const FASTEST: f64 = 0.8;
+/// From this part of its samples on, far memory is worth a word.
+const MUCH: f64 = 0.5;
 /// From this part of its samples on, lines that threads share are a loop's reason.
 const SHARED: f64 = 0.25;
 
@@ -34,7 +38,7 @@ pub(crate) fn loops(facts: &Facts<'_>, within: Option<&str>) -> Loops {
     };
     let (mut samples, mut found) = (0, Vec::new());
     for process in facts.processes.ids().filter(|id| facts.processes.get(*id).own) {
-        let (all, loops) = hot_loops::within(facts, process, FEW, counts);
+        let (all, loops) = hot_loops::within(facts, process, (FEW, |_| true), counts);
         samples += all;
         found.extend(loops.into_iter().map(|hot| (process, hot)));
     }
@@ -73,19 +77,24 @@ fn reading(facts: &Facts<'_>, process: ProcessId, hot: &HotLoop) -> LoopReading 
     }
     let site = sampled_sites(facts.symbols(), &places).into_iter().next().unwrap_or_default();
     let shared = cost::falsely_shared(facts, process, &hot.samples);
-    let (class, reason) = reason(hot, shared);
     let sign = |(of, share): (&str, f64)| LoopSign { of: of.to_owned(), share };
-    let signs = Signs::of(facts, hot).shares(hot).into_iter();
+    let signs = Signs::of(facts, hot).shares(hot);
+    let (class, reason) = reason(hot, shared, signs[0].1);
+    let signs = signs.into_iter();
     let signs = signs.chain([("shared lines", shared)]).map(sign);
     let enough = hot.samples.len() >= hot_loops::SAMPLES;
     LoopReading {
         process: facts.name(process),
-        function: site.function,
+        function: match site.function.as_str() {
+            "" => facts.symbols().name(facts.machine.code(hot.function).name).to_owned(),
+            _ => site.function,
+        },
         file: site.file,
         line: site.line,
         samples: hot.samples.len() as u64,
         turn_ns: hot.speed.map(|speed| speed.turn),
-        least_ns: hot.speed.map(|speed| speed.least),
+        // What is faster than it can be has other needs than are known.
+        least_ns: hot.speed.filter(|s| s.ratio() >= FASTEST).map(|speed| speed.least),
         class: class.to_owned(),
         reason,
         signs: if enough { signs.collect() } else { Vec::new() },
@@ -94,7 +103,7 @@ fn reading(facts: &Facts<'_>, process: ProcessId, hot: &HotLoop) -> LoopReading 
 }
 
 /// The cost class of a loop's reason, and the reason in words.
-fn reason(hot: &HotLoop, shared: f64) -> (&'static str, String) {
+fn reason(hot: &HotLoop, shared: f64, far: f64) -> (&'static str, String) {
     if shared >= SHARED {
         return ("false-sharing", "its threads write to one cache line".into());
     }
@@ -116,6 +125,10 @@ fn reason(hot: &HotLoop, shared: f64) -> (&'static str, String) {
                 hot.samples.len(),
                 hot_loops::SAMPLES
             ),
+        ),
+        (None, Some(ratio)) if ratio < SLOW && far >= MUCH => named(
+            "",
+            "it is hardly slower than its instructions need, and most samples wait for far memory",
         ),
         (None, Some(ratio)) if ratio < SLOW => {
             named("", "it is not slow: only fewer or other instructions make it faster")
@@ -140,22 +153,35 @@ fn waits(facts: &Facts<'_>, hot: &HotLoop) -> Vec<LoopWait> {
     let notable = at.iter().filter(|(_, samples)| part(samples) >= FEW).take(WAITS);
     notable
         .map(|((function, addr), samples)| {
-            let mut weights = Weights::new();
             let first = samples.first().map_or(StackId(0), |sample| sample.stack);
-            weights.entry(CallSite::Stack(first)).or_default().amount += 1;
-            let site = sampled_sites(facts.symbols(), &weights).into_iter().next();
-            let site = site.unwrap_or_default();
+            let (file, line) = line(facts, (*function, *addr), first);
             let by = samples.iter().find_map(|sample| sample.access).map(|access| access.by);
             let reached = hot.reached.iter().find(|reached| Some(reached.by) == by);
             LoopWait {
                 instruction: text(facts, *function, *addr),
-                file: site.file,
-                line: site.line,
+                file,
+                line,
                 share: part(samples),
-                memory: reached.map_or(String::new(), |reached| memory(facts, reached)),
+                memory: reached.map_or(String::new(), memory),
             }
         })
         .collect()
+}
+
+/// The line of an instruction, where that is known; else that of the sample behind it.
+fn line(
+    facts: &Facts<'_>,
+    (function, addr): (FunctionId, FileAddr),
+    sample: StackId,
+) -> (String, u32) {
+    let symbols = facts.symbols();
+    let itself = facts.machine.location(facts.machine.code(function).image, addr);
+    let location = itself.or_else(|| symbols.stack(sample).first().copied());
+    let location = location.and_then(|at| symbols.locations.get(at.index()));
+    let frame = location.and_then(|at| {
+        at.frames.iter().find(|frame| is_own(symbols, at, frame)).or(at.frames.first())
+    });
+    frame.map_or((String::new(), 0), |frame| (symbols.name(frame.file).to_owned(), frame.line))
 }
 
 /// An instruction as text.
@@ -166,7 +192,10 @@ fn text(facts: &Facts<'_>, function: FunctionId, addr: FileAddr) -> String {
 }
 
 /// What the addresses of an access show.
-fn memory(facts: &Facts<'_>, reached: &Reached) -> String {
+fn memory(reached: &Reached) -> String {
+    if reached.lines < 2.0 {
+        return "always the same line".into();
+    }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
     let size = bytes(reached.footprint() as u64);
     let order = match (reached.spacing, reached.in_order) {
@@ -177,9 +206,7 @@ fn memory(facts: &Facts<'_>, reached: &Reached) -> String {
         (None, false) if reached.chased => "each where the one before says".to_owned(),
         (None, false) => "in no order".to_owned(),
     };
-    let fits = reached.footprint() <= cache(facts, 2);
-    let near = if fits { ", which the second cache holds" } else { "" };
-    format!("{order}; {size} of lines or more{near}")
+    format!("{order}; {size} of lines or more")
 }
 
 #[cfg(test)]

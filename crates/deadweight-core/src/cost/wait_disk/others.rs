@@ -3,6 +3,7 @@
 
 use super::calls::{frees as is_free, is_write};
 use super::{CLASS, FREQUENT};
+use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::{CallGroup, READS};
 use crate::facts::call_site::sites;
@@ -17,6 +18,10 @@ use deadweight_trace::ids::CallId;
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The part of waits and calls that larger blocks, or the kernel's memory, likely save of direct reads and writes: a
+/// journal with blocks of 4 KiB saved 84 % with 1 MiB, and 82 % without O_DIRECT, of 95 %.
+const OF_DIRECT: f64 = 0.7;
 
 /// Writes to files that were opened so that each write waits: their whole time, in the kernel and blocked.
 pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) -> Option<Draft> {
@@ -108,7 +113,13 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
     };
     let evidence = opened_at(facts, &direct);
     let (text, title) = (format!("{blocked}, mostly {how}."), title.into());
-    Some(Draft { title, text, evidence, remedy: remedy.into(), ..draft })
+    // Fewer calls, or the kernel's memory, save the calls' own time, too.
+    let groups = direct.groups(facts);
+    let on_them = |e: &&Entry| matches!(e.detail, Detail::Calls(id) if groups.contains(&id));
+    let calls: Ns = found.wall.entries.iter().filter(on_them).map(|e| e.ns).sum();
+    let (saving, range) = ((sum.alone + calls).part(OF_DIRECT), (Ns::ZERO, sum.ns + calls));
+    let how = How::Estimate;
+    Some(Draft { title, text, evidence, saving, range, how, remedy: remedy.into(), ..draft })
 }
 
 /// The files that a process opened with O_DIRECT, if most of the time that it waits for the disk is for them.

@@ -117,24 +117,24 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
 
 /// The hot loops of a process.
 pub(crate) fn gather(facts: &Facts<'_>, process: ProcessId) -> Vec<HotLoop> {
-    let (_, mut loops) = within(facts, process, SHARE, |_| true);
+    let (_, mut loops) = within(facts, process, (SHARE, is_of_loops), |_| true);
     loops.retain(|hot| hot.samples.len() >= SAMPLES);
     loops
 }
 
-/// The number of a process's samples with registers whose stacks count, and the loops with this part of those, also
-/// where they are few.
+/// The number of a process's samples with registers whose stacks count, and the loops with this part of those in accounts
+/// that may be of loops, also where they are few.
 pub(crate) fn within(
     facts: &Facts<'_>,
     process: ProcessId,
-    part: f64,
+    (part, may): (f64, fn(AccountId) -> bool),
     counts: impl Fn(StackId) -> bool,
 ) -> (usize, Vec<HotLoop>) {
     let (mut all, mut places) = (0_usize, Places::default());
     let mut loops: BTreeMap<(FunctionId, FileAddr), Vec<LoopSample>> = BTreeMap::new();
     for (registers, at, stack) in own_samples(facts, process).filter(|(.., stack)| counts(*stack)) {
         all += 1;
-        if is_of_loops(facts.account_of_sample(CallSite::Stack(stack)))
+        if may(facts.account_of_sample(CallSite::Stack(stack)))
             && let Some(place) = places.of(facts, stack)
             && let Some(within) = place.within
         {

@@ -4,14 +4,12 @@
 
 use super::calls::{SMALL, sync_share};
 use crate::account::{AccountId, Detail};
-use crate::facts::call_site::{CallSite, image_path};
+use crate::cost::maps_itself;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::same_files::BY_PATH;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Change, Preloaded, Removal};
-use deadweight_trace::ids::StackId;
-use deadweight_trace::symbols::is_c_library;
 use deadweight_trace::units::Ns;
 
 /// From this many yields on they are a loop that waits.
@@ -56,20 +54,7 @@ pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId) -> Option<
 
 /// Memory that the program itself maps and unmaps: a call right above the C library's function.
 pub(super) fn mapped(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Removal> {
-    let symbols = found.facts.symbols();
-    let is_own = |stack: &StackId| {
-        let mut frames =
-            CallSite::Stack(*stack).frames(symbols).map(|(at, _)| image_path(symbols, at));
-        frames.next().is_some_and(is_c_library)
-            && frames.next().is_some_and(|path| !is_c_library(path))
-    };
-    let (mut own, mut all) = (0, 0);
-    let groups = found.facts.call_groups.of_process(process).map(|(_, group)| group);
-    for (stack, calls) in groups.filter(|group| group.churns).flat_map(|group| &group.sites) {
-        all += calls;
-        own += if is_own(stack) { *calls } else { 0 };
-    }
-    let share = own as f64 / all.max(1) as f64;
+    let share = maps_itself(found.facts, process);
     let what = "mapping and unmapping memory of the same sizes (it is cleared instead)";
     (share >= SMALL).then(|| part(what, Preloaded::Maps, share))
 }

@@ -112,8 +112,6 @@ pub(super) fn loops(loops: Option<&Loops>) -> Markup {
 
 fn reading(loops: &Loops, one: &LoopReading) -> Markup {
     let share = one.samples as f64 / loops.samples.max(1) as f64;
-    let known = one.turn_ns.zip(one.least_ns);
-    let known = known.filter(|(turn, least)| *least > 0.0 && *turn < LONGEST);
     let signs = one.signs.iter().map(|sign| format!("{} {}", sign.of, percent(sign.share)));
     let signs: Vec<String> = signs.collect();
     html! {
@@ -121,8 +119,9 @@ fn reading(loops: &Loops, one: &LoopReading) -> Markup {
         p {
             code { (long(&at(&one.file, one.line))) } ": " (shown(&one.reason))
             @if !one.class.is_empty() { " (" (shown(&one.class)) ")" } "."
-            @if let Some((turn, least)) = known {
-                " A turn takes " (format!("{turn:.1}")) " ns; its instructions need " (format!("{least:.1}")) " ns."
+            @if let Some(turn) = one.turn_ns.filter(|turn| *turn < LONGEST) {
+                " A turn takes " (format!("{turn:.1}")) " ns."
+                @if let Some(least) = one.least_ns { " Its instructions need " (format!("{least:.1}")) " ns." }
             }
             @if !signs.is_empty() { " Signs in its samples: " (shown(&signs.join(", "))) "." }
         }

@@ -41,12 +41,13 @@ fn reading(sheet: &mut Sheet, loops: &Loops, one: &LoopReading, here: &str) {
     let ink = if one.class.is_empty() { Ink::Plain } else { Ink::Cost };
     let class = if one.class.is_empty() { String::new() } else { format!(" ({})", one.class) };
     sheet.paragraph(Line::indented(6), 6, ink, &format!("{}{class}", one.reason));
-    let known = one.turn_ns.zip(one.least_ns);
-    if let Some((turn, least)) = known.filter(|(turn, least)| *least > 0.0 && *turn < LONGEST) {
-        let times = turn / least;
+    if let Some(turn) = one.turn_ns.filter(|turn| *turn < LONGEST) {
+        let needs = one.least_ns.filter(|least| *least > 0.0).map(|least| {
+            format!(": {:.1} times what its instructions need ({least:.1} ns)", turn / least)
+        });
         let text = format!(
-            "a turn takes {turn:.1} ns, by the registers that count them: {times:.1} times what its instructions need \
-             ({least:.1} ns)"
+            "a turn takes {turn:.1} ns, by the registers that count them{}",
+            needs.unwrap_or_default()
         );
         sheet.paragraph(Line::indented(6), 6, Ink::Plain, &text);
     }
