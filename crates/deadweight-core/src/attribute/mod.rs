@@ -92,8 +92,8 @@ fn pieces<'f>(facts: &'f Facts<'_>, scope: Scope) -> Box<dyn Iterator<Item = Pie
 pub(crate) fn account_of_span(facts: &Facts<'_>, task: TaskId, index: usize) -> Option<AccountId> {
     let in_task = facts.timeline.task(task);
     let span = in_task.spans.get(index)?;
-    let what = match span.run {
-        Run::OnCpu(_) => doing(facts, span.within),
+    let what = match span.run() {
+        Run::OnCpu(_) => doing(facts, span.within()),
         Run::Blocked(block) => What::Wait(block),
         Run::Runnable | Run::Unrecorded => return None,
     };
@@ -181,7 +181,7 @@ impl<'a, 't> Charge<'a, 't> {
             if start < end {
                 let taken = sampled - from;
                 let from = shown;
-                if span.within != Within::Interrupt {
+                if span.within() != Within::Interrupt {
                     shown = sampled;
                 }
                 let samples = &task.samples[from..shown];
@@ -205,7 +205,7 @@ impl<'a, 't> Charge<'a, 't> {
         taken: usize,
     ) {
         let span = task.spans[index];
-        let on_cpu = matches!(span.run, Run::OnCpu(_));
+        let on_cpu = matches!(span.run(), Run::OnCpu(_));
         match self.scope {
             Scope::Cpu if !on_cpu => return,
             Scope::OffCpu if on_cpu => return,
@@ -213,7 +213,7 @@ impl<'a, 't> Charge<'a, 't> {
         }
         let processes = &self.facts.processes;
         slice.starting = processes.get(slice.process).starting(slice.start);
-        match span.run {
+        match span.run() {
             Run::Runnable => self.ready(task, index, slice),
             Run::Unrecorded => self.add(&Slice { what: What::Unrecorded, ..slice }, Ns::ZERO, &[]),
             Run::Blocked(block) => {
@@ -221,7 +221,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.add(&Slice { what: What::Wait(block), ..slice }, overhead, &[]);
             }
             Run::OnCpu(_) => {
-                slice.what = doing(self.facts, span.within);
+                slice.what = doing(self.facts, span.within());
                 let overhead = self.overhead_in(task, index, &slice, taken);
                 self.add(&slice, overhead, samples);
             }

@@ -317,7 +317,7 @@ pub(crate) fn fault_times(
         let process = processes.of(deadweight_trace::ids::TaskId::at(index));
         let mut latest = None;
         for span in &task.spans {
-            if let Within::Fault(fault) = span.within {
+            if let Within::Fault(fault) = span.within() {
                 if latest != Some(fault) {
                     times.push((span.start, process, fault as usize));
                 }

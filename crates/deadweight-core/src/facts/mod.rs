@@ -357,7 +357,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn waits_of(&self, process: ProcessId) -> impl Iterator<Item = &Block> {
         let tasks = self.processes.get(process).tasks.iter();
         let spans = tasks.flat_map(|task| &self.timeline.task(*task).spans);
-        spans.filter_map(|span| match span.run {
+        spans.filter_map(|span| match span.run() {
             Run::Blocked(block) => self.timeline.blocks.get(block as usize),
             _ => None,
         })

@@ -269,7 +269,7 @@ impl Calls {
         for task in &facts.processes.get(process).tasks {
             let spans = &facts.timeline.task(*task).spans;
             visit_count::visit(spans.len());
-            ids.extend(spans.iter().filter_map(|span| match (span.run, span.within) {
+            ids.extend(spans.iter().filter_map(|span| match (span.run(), span.within()) {
                 (Run::OnCpu(_), Within::Syscall(call)) => Some(call),
                 _ => None,
             }));

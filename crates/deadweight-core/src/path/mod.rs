@@ -143,7 +143,7 @@ impl Path {
     ) -> impl Iterator<Item = (Ns, Ns, TaskId, u32)> + 'p {
         self.pieces.iter().filter(|p| !p.unexplained).flat_map(move |piece| {
             let task = piece.task;
-            piece.spans(timeline).filter_map(move |(start, end, _, span)| match span.run {
+            piece.spans(timeline).filter_map(move |(start, end, _, span)| match span.run() {
                 Run::Blocked(block) => Some((start, end, task, block)),
                 _ => None,
             })

@@ -166,7 +166,7 @@ impl Walk<'_> {
         loop {
             let span = task.spans[index];
             let start = span.start.max(floor);
-            if let Run::Blocked(block) = span.run {
+            if let Run::Blocked(block) = span.run() {
                 let waker = self.subject.waker(&self.timeline.blocks[block as usize]);
                 if let Some(waker) = waker {
                     if reached < self.time {

@@ -180,7 +180,7 @@ impl<'a> Builder<'a> {
             State::Dead => return,
         };
         let within = live.within();
-        push_span(&mut self.out.tasks[task.index()], Span { start: at, run, within });
+        push_span(&mut self.out.tasks[task.index()], Span::new(at, run, within));
     }
 
     /// Begins a span equal to the one before: the owner of the time changes here.
@@ -188,7 +188,7 @@ impl<'a> Builder<'a> {
         self.mark(task, self.now);
         let spans = &mut self.out.tasks[task.index()].spans;
         if let Some(last) = spans.last().copied().filter(|last| last.start < self.now) {
-            spans.push(Span { start: self.now, ..last });
+            spans.push(Span::new(self.now, last.run(), last.within()));
         }
     }
 
@@ -258,8 +258,7 @@ fn push_span(task: &mut Task, mut span: Span) {
             task.spans.pop();
         }
     }
-    let same = |last: &Span| last.run == span.run && last.within == span.within;
-    if !task.spans.last().is_some_and(same) {
+    if !task.spans.last().is_some_and(|last| last.is_like(&span)) {
         task.spans.push(span);
     }
 }

@@ -64,7 +64,7 @@ fn a_reader_waits_for_its_child() {
     r.at(90, 1, 2, Kind::Off { why: Off::Dead, stack: none });
     let t = r.timeline(100);
     let [root, child] = &t.tasks[..] else { panic!("two tasks: {:?}", t.tasks) };
-    let runs: Vec<_> = root.spans.iter().map(|s| (s.start.0, s.run)).collect();
+    let runs: Vec<_> = root.spans.iter().map(|s| (s.start.0, s.run())).collect();
     let on = Run::OnCpu(Cpu(0));
     assert_eq!(
         runs,

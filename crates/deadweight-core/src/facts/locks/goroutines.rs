@@ -91,7 +91,7 @@ fn resumed(timeline: &Timeline, thread: TaskId, from: Ns, to: Ns) -> Ns {
     };
     let first = thread.spans.partition_point(|span| span.start <= from).saturating_sub(1);
     let until = thread.spans.partition_point(|span| span.start <= to);
-    let last = (first..until).rev().find(|index| idle(thread.spans[*index].run));
+    let last = (first..until).rev().find(|index| idle(thread.spans[*index].run()));
     last.map_or(from, |index| thread.on_cpu_from(thread.span_end(index)).min(to))
 }
 
