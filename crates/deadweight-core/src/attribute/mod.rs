@@ -132,12 +132,15 @@ struct Charge<'a, 't> {
     latest: [Option<(KeyOfTask, usize)>; 4],
     oldest: usize,
     entries: Vec<Entry>,
+    /// By task: its span and sample charged last. Pieces are in order of time.
+    reached: Vec<(usize, usize)>,
 }
 
 impl<'a, 't> Charge<'a, 't> {
     fn new(facts: &'a Facts<'t>, scope: Scope) -> Self {
         let (index, entries) = (BTreeMap::new(), Vec::new());
-        Self { facts, scope, lane: None, index, latest: [None; 4], oldest: 0, entries }
+        let reached = vec![(0, 0); facts.timeline.tasks.len()];
+        Self { facts, scope, lane: None, index, latest: [None; 4], oldest: 0, entries, reached }
     }
 
     fn finish(mut self) -> Attribution {
@@ -159,12 +162,15 @@ impl<'a, 't> Charge<'a, 't> {
             what,
             starting: false,
         };
-        let first = task.span_at(piece.start).filter(|_| !piece.unexplained);
-        let Some(first) = first else {
+        let alive = task.spans.first().is_some_and(|span| span.start <= piece.start);
+        if piece.unexplained || !alive || piece.start >= task.end {
             self.add(&slice(piece.start, piece.end, What::Unexplained), Ns::ZERO, &[]);
             return;
-        };
-        let mut sampled = task.samples.partition_point(|s| s.at < piece.start);
+        }
+        let (near, sampled) = self.reached[piece.task.index()];
+        let first = task.span_after(near, piece.start);
+        let later = task.samples.get(sampled..).unwrap_or_default();
+        let mut sampled = sampled + later.partition_point(|s| s.at < piece.start);
         // Samples are taken in the timer's interrupt: they show what it interrupted.
         let mut shown = sampled;
         for index in first..task.spans.len() {
@@ -188,6 +194,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.span(task, index, slice(start, end, What::User), samples, taken);
             }
         }
+        self.reached[piece.task.index()] = (first, sampled);
         // A piece may be longer than its task's life: nothing explains the rest.
         if task.end < piece.end {
             let start = task.end.max(piece.start);

@@ -192,12 +192,15 @@ impl Path {
     #[must_use]
     pub fn causes(&self, timeline: &Timeline) -> BTreeMap<Cause, Ns> {
         let mut totals = Totals::default();
+        let mut latest = vec![0; timeline.tasks.len()];
         for piece in &self.pieces {
             if piece.unexplained {
                 totals.add(Cause::Unexplained, piece.end - piece.start);
                 continue;
             }
-            for (from, to, index, _) in piece.spans(timeline) {
+            let latest = &mut latest[piece.task.index()];
+            for (from, to, index, _) in piece.spans_after(timeline, *latest) {
+                *latest = index;
                 count(&mut totals, timeline, &self.subject, (piece.task, index), (from, to));
             }
         }

@@ -338,6 +338,20 @@ impl Task {
         self.spans.partition_point(|s| s.start <= at).checked_sub(1)
     }
 
+    /// The index of the last span that starts by `at`, 0 if none does. Fast if that is soon after span `near`.
+    pub(crate) fn span_after(&self, near: usize, at: Ns) -> usize {
+        let starts = |index: usize| self.spans.get(index).is_some_and(|span| span.start <= at);
+        let mut low = if starts(near) { near } else { 0 };
+        let mut step = 1;
+        while starts(low + step) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(self.spans.len());
+        let within = self.spans.get(low + 1..high).unwrap_or_default();
+        low + within.partition_point(|span| span.start <= at)
+    }
+
     /// When span `index` ends.
     #[must_use]
     pub fn span_end(&self, index: usize) -> Ns {

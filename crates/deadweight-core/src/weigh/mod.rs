@@ -25,6 +25,8 @@ use deadweight_report::report::{
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
+use std::sync::{OnceLock, mpsc};
+
 pub use one_run::{CallTotal, OneRun, PathSlice, one_run};
 
 /// The method of dividing time. It grows by 1 with every change that moves numbers of programs that did not change: a
@@ -173,33 +175,35 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
     }
     let path = Path::walk(&timeline, &subject);
     let overhead = overhead::fitted(trace, &timeline, clean);
-    let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
-    let across = || (attribute::cpu_time(&facts), hazards::readings::two(&facts));
-    let (wall, (cpu, readings)) = beside(across, || attribute::along_path(&facts));
+    let gathered = OnceLock::new();
+    let gather =
+        || Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
+    let second = || hazards::readings::two(&trace.symbols, &timeline, &path);
+    let Charged { facts, wall, cpu, beside: readings } = both_accounts(&gathered, gather, second);
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
-        Some(name) => within(&facts, name, [&wall, &cpu])?,
+        Some(name) => within(facts, name, [&wall, &cpu])?,
         None => (wall, cpu),
     };
     let command = of.map(|_| whole_command(trace, &timeline, weighing)).transpose()?;
     let (whole_wall, whole_cpu) = command.unwrap_or(whole);
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
-    let stages = stages::stages(&facts, of.is_some());
-    let inspection = Inspection { facts: &facts, wall: &wall, cpu: &cpu };
+    let stages = stages::stages(facts, of.is_some());
+    let inspection = Inspection { facts, wall: &wall, cpu: &cpu };
     let findings = findings::inspect(&inspection);
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
     warnings.extend(several(&subject, &facts));
-    warnings.extend(cost::held_back_answers(&facts));
-    warnings.extend(unnamed::warnings(&facts, &wall, &findings));
+    warnings.extend(cost::held_back_answers(facts));
+    warnings.extend(unnamed::warnings(facts, &wall, &findings));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {
         schema: SCHEMA,
         deadweight: trace.meta.recorder.clone(),
         method: METHOD,
         machine: origin::machine(&trace.meta),
-        builds: origin::builds(&facts),
+        builds: origin::builds(facts),
         command: trace.meta.command.clone(),
-        subject: subject_info(&facts),
+        subject: subject_info(facts),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
         runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
         recording: Recording {
@@ -214,21 +218,21 @@ fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, Weigh
             cpu_share: cpu.total.share_of(whole.1),
             ..Inside::default()
         }),
-        service: service::service(&facts, &cpu),
+        service: service::service(facts, &cpu),
         part: None,
-        counts: totals::totals(&facts, &subject.own),
+        counts: totals::totals(facts, &subject.own),
         allocations: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,
-        ledger: ledger::rows(&facts, &wall),
-        cpu_ledger: ledger::rows(&facts, &cpu),
+        ledger: ledger::rows(facts, &wall),
+        cpu_ledger: ledger::rows(facts, &cpu),
         cpu_ns: cpu.total.0,
-        checks: checks::checks(&facts, &wall, &findings),
+        checks: checks::checks(facts, &wall, &findings),
         findings,
         withdrawn: Vec::new(),
         hazards: hazards::of_run(&inspection, &stages, of.is_some(), (!clean.is_empty(), readings)),
-        top: top::functions(&facts, &wall),
-        work: work::by_function(&facts, &wall),
+        top: top::functions(facts, &wall),
+        work: work::by_function(facts, &wall),
         stages,
         warnings,
         remarks: timeline.remarks.clone(),
@@ -249,9 +253,10 @@ fn whole_command(
     let subject = Subject::choose(trace, timeline, None)?;
     let path = Path::walk(timeline, &subject);
     let overhead = overhead::fitted(trace, timeline, weighing.clean);
-    let facts =
-        Facts::gather(trace, timeline, &path, overhead, weighing.clean, cost::account_of_sample);
-    let (wall, cpu) = both_accounts(&facts);
+    let gathered = OnceLock::new();
+    let clean = weighing.clean;
+    let gather = || Facts::gather(trace, timeline, &path, overhead, clean, cost::account_of_sample);
+    let Charged { wall, cpu, .. } = both_accounts(&gathered, gather, || ());
     Ok((wall.net(), cpu.net()))
 }
 
@@ -269,17 +274,34 @@ fn within(
     Ok((wall, cpu.inside(facts.symbols(), &function)))
 }
 
-/// The wall time and all CPU time, charged in parallel: they are independent.
-fn both_accounts(facts: &Facts<'_>) -> (Attribution, Attribution) {
-    beside(|| attribute::cpu_time(facts), || attribute::along_path(facts))
+/// The facts of a run, its wall time and all CPU time charged, and what was found beside.
+struct Charged<'f, 't, B> {
+    facts: &'f Facts<'t>,
+    wall: Attribution,
+    cpu: Attribution,
+    beside: B,
 }
 
-/// The results of `second` and of `first`, on a thread of its own: each goes through the whole recording.
-fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (B, A) {
+/// Charges the wall time and all CPU time: two walks through the whole recording, each on its thread. The thread of the
+/// CPU time does `beside` while the facts are gathered.
+fn both_accounts<'f, 't, B: Send>(
+    gathered: &'f OnceLock<Facts<'t>>,
+    gather: impl FnOnce() -> Facts<'t>,
+    beside: impl FnOnce() -> B + Send,
+) -> Charged<'f, 't, B> {
     std::thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = second();
-        (second, first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let (hand_over, facts) = mpsc::channel::<&Facts<'t>>();
+        let across = scope.spawn(move || {
+            let beside = beside();
+            // None come if gathering them panicked.
+            facts.recv().ok().map(|facts| (attribute::cpu_time(facts), beside))
+        });
+        let facts = gathered.get_or_init(gather);
+        let sent = hand_over.send(facts);
+        let wall = attribute::along_path(facts);
+        let across = across.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (cpu, beside) = across.filter(|_| sent.is_ok()).expect("the facts were handed over");
+        Charged { facts, wall, cpu, beside }
     })
 }
 
