@@ -122,15 +122,28 @@ type Key = (AccountId, ProcessId, Detail);
 /// With the task, where each has entries of its own.
 type KeyOfTask = (Key, Option<TaskId>);
 
+/// Slots for the latest entries; a power of two.
+const RECENT: usize = 64;
+
+/// Where an entry is among the latest.
+fn slot((account, process, detail): &Key) -> usize {
+    let detail = match detail {
+        Detail::Plain | Detail::Held(_) => 0,
+        Detail::Calls(group) => group.0 as usize,
+        Detail::Waits(of, _) => *of as usize,
+        Detail::Faults => 1,
+    };
+    (account.position() + 7 * process.0 as usize + 11 * detail) & (RECENT - 1)
+}
+
 struct Charge<'a, 't> {
     facts: &'a Facts<'t>,
     scope: Scope,
     /// The task that is charged, where each has entries of its own.
     lane: Option<TaskId>,
     index: BTreeMap<KeyOfTask, usize>,
-    /// The entries charged last: loops alternate between a few.
-    latest: [Option<(KeyOfTask, usize)>; 4],
-    oldest: usize,
+    /// Entries charged lately, by [`slot`]: loops alternate between a few.
+    latest: [Option<(KeyOfTask, usize)>; RECENT],
     entries: Vec<Entry>,
     /// By task: its span and sample charged last. Pieces are in order of time.
     reached: Vec<(usize, usize)>,
@@ -140,7 +153,7 @@ impl<'a, 't> Charge<'a, 't> {
     fn new(facts: &'a Facts<'t>, scope: Scope) -> Self {
         let (index, entries) = (BTreeMap::new(), Vec::new());
         let reached = vec![(0, 0); facts.timeline.tasks.len()];
-        Self { facts, scope, lane: None, index, latest: [None; 4], oldest: 0, entries, reached }
+        Self { facts, scope, lane: None, index, latest: [None; RECENT], entries, reached }
     }
 
     fn finish(mut self) -> Attribution {
@@ -301,17 +314,19 @@ impl<'a, 't> Charge<'a, 't> {
 
     fn entry(&mut self, key: Key) -> &mut Entry {
         let of = (key, self.lane);
-        let known = self.latest.iter().flatten().find(|(k, _)| *k == of).map(|(_, at)| *at);
-        let at = known.unwrap_or_else(|| {
-            let entries = &mut self.entries;
-            let at = *self.index.entry(of).or_insert_with(|| {
-                entries.push(Entry::new(key.0, key.1, key.2));
-                entries.len() - 1
-            });
-            self.latest[self.oldest] = Some((of, at));
-            self.oldest = (self.oldest + 1) % self.latest.len();
-            at
-        });
+        let recent = &mut self.latest[slot(&key)];
+        let at = match recent {
+            Some((known, at)) if *known == of => *at,
+            _ => {
+                let entries = &mut self.entries;
+                let at = *self.index.entry(of).or_insert_with(|| {
+                    entries.push(Entry::new(key.0, key.1, key.2));
+                    entries.len() - 1
+                });
+                *recent = Some((of, at));
+                at
+            }
+        };
         &mut self.entries[at]
     }
 

@@ -112,7 +112,8 @@ impl Busy {
                 }
             }
         }
-        raw.sort_unstable();
+        // Each CPU's are in order already: a stable sort finds that.
+        raw.sort();
         let mut intervals: Vec<(Ns, Ns, Ns)> = Vec::new();
         for (start, end) in raw {
             match intervals.last_mut() {

@@ -26,9 +26,7 @@ impl Timeline {
     #[must_use]
     pub fn build(trace: &Trace) -> Self {
         let mut builder = Builder::new(trace);
-        for event in trace.events() {
-            builder.event(&event);
-        }
+        trace.events().for_each(|event| builder.event(&event));
         builder.finish()
     }
 }
@@ -206,6 +204,7 @@ impl<'a> Builder<'a> {
         }
         self.out.arguments = self.arguments.all;
         self.out.objects = self.descriptors.into_objects();
+        self.out.records = u64::try_from(self.trace.len()).unwrap_or(u64::MAX);
         self.out.lost = self.anomalies.lost_records;
         super::children::end_polls(&mut self.out, self.trace.meta.arch);
         if !self.trace.meta.records_wakers() {

@@ -250,8 +250,7 @@ fn replace(timeline: &mut Timeline, wait: &Wait) {
     let after = to.checked_sub(1).map(|last| task.spans[last]);
     let after = after.map(|last| Span::new(wait.end, last.run(), last.within()));
     let polled: Ns = task.on_cpu_between(wait.start, wait.end);
-    let waits =
-        Span::new(wait.start, Run::Blocked(index), Within::Syscall(wait.call));
+    let waits = Span::new(wait.start, Run::Blocked(index), Within::Syscall(wait.call));
     let rest = after.filter(|_| wait.end < task.end);
     task.spans.splice(from..to, std::iter::once(waits).chain(rest));
     task.polled += polled;

@@ -20,6 +20,7 @@ mod holes;
 mod inferred_wakers;
 mod inside;
 pub mod kernel_stacks;
+pub(crate) mod latest;
 pub(crate) mod purposes;
 mod repeated_timeouts;
 pub(crate) mod sleepers;
@@ -70,6 +71,8 @@ pub struct Timeline {
     pub(crate) paths: Vec<Option<u8>>,
     /// The root's task.
     pub root: TaskId,
+    /// Records that it was built of.
+    pub records: u64,
     /// Records that were lost.
     pub lost: u64,
     /// Contradictions met in the events, counted, as sentences.
@@ -350,6 +353,19 @@ impl Task {
         let high = (low + step).min(self.spans.len());
         let within = self.spans.get(low + 1..high).unwrap_or_default();
         low + within.partition_point(|span| span.start <= at)
+    }
+
+    /// How many spans start before `at`. Fast if that is soon before span `near`.
+    pub(crate) fn spans_before(&self, near: usize, at: Ns) -> usize {
+        let later = |index: usize| self.spans.get(index).is_none_or(|span| span.start >= at);
+        let mut high = if later(near) { near.min(self.spans.len()) } else { self.spans.len() };
+        let mut step = 1;
+        while high >= step && later(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        let low = high.saturating_sub(step);
+        low + self.spans[low..high].partition_point(|span| span.start < at)
     }
 
     /// When span `index` ends.

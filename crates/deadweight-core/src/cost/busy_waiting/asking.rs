@@ -33,7 +33,9 @@ impl Asking {
             .collect();
         let mut found = Self::default();
         for (index, span) in task.spans.iter().enumerate() {
-            let (Run::OnCpu(_), Within::Syscall(id)) = (span.run(), span.within()) else { continue };
+            let (Run::OnCpu(_), Within::Syscall(id)) = (span.run(), span.within()) else {
+                continue;
+            };
             if slept.contains(&id) || !is_in_vain(facts, id, with_yields) {
                 continue;
             }
