@@ -4,13 +4,14 @@
 //! - Out: a report; or one run in more detail, see [`one_run`].
 //! - Must not know: how a stage works. Only their order is here.
 
+mod charged;
 mod one_run;
 
 use crate::account::Attribution;
 use crate::account::inside::Function;
 use crate::facts::Facts;
 use crate::facts::clean_run::CleanRun;
-use crate::facts::overhead;
+use crate::facts::{locks, overhead};
 use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
@@ -18,14 +19,15 @@ use crate::sections::{
     checks, hazards, ledger, origin, service, stages, top, totals, unnamed, work,
 };
 use crate::timeline::{Task, Timeline};
-use crate::{attribute, cost, findings, pool};
+use crate::{cost, findings, pool};
+use charged::{Charged, both_accounts};
 use deadweight_report::report::{
     ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns,
 };
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
-use std::sync::{OnceLock, mpsc};
+use std::sync::OnceLock;
 
 pub use one_run::{CallTotal, OneRun, PathSlice, one_run};
 
@@ -75,7 +77,7 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     let mut runs = Vec::with_capacity(weighing.traces.len());
     let mut without = None;
     for trace in weighing.traces {
-        match traced_run(trace, weighing) {
+        match prepared(trace, weighing.of).and_then(|run| traced_run(trace, run, weighing)) {
             Ok(run) => runs.push(run),
             // A function that rarely runs may have been missed in some of the runs.
             Err(error @ WeighError::NoFunction(_)) => without = Some(error),
@@ -85,12 +87,35 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     if runs.is_empty() {
         return Err(without.unwrap_or(WeighError::NoTrace));
     }
+    Ok(pooled(runs, weighing))
+}
+
+/// The same of one recording, which is given away: most of its events are forgotten as soon as they are understood, and a
+/// long recording takes less memory.
+///
+/// # Errors
+/// As [`weigh`].
+pub fn weigh_one(
+    mut trace: Trace,
+    of: Option<&str>,
+    inside: Option<&str>,
+) -> Result<Report, WeighError> {
+    let run = prepared(&trace, of)?;
+    if !locks::needs_events(&trace.symbols) {
+        trace.forget_events();
+    }
+    let weighing = Weighing { traces: std::slice::from_ref(&trace), clean: &[], of, inside };
+    let run = traced_run(&trace, run, &weighing)?;
+    Ok(pooled(vec![run], &weighing))
+}
+
+fn pooled(runs: Vec<TracedRun>, weighing: &Weighing<'_>) -> Report {
     let mut report = pool::pool(runs, weighing.clean, weighing.traces.len());
     if let Some(apart) = apart(&report.runs.traced) {
         let list = if apart.matters { &mut report.warnings } else { &mut report.remarks };
         list.push(apart.text);
     }
-    Ok(report)
+    report
 }
 
 /// The report of runs without tracing alone: how long they took, and no ledger.
@@ -166,9 +191,12 @@ fn prepared(trace: &Trace, of: Option<&str>) -> Result<(Timeline, Subject), Weig
 }
 
 /// The report of one traced run by itself. With clean runs beside it, it only gives shares.
-fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighError> {
+fn traced_run(
+    trace: &Trace,
+    (timeline, mut subject): (Timeline, Subject),
+    weighing: &Weighing<'_>,
+) -> Result<TracedRun, WeighError> {
     let Weighing { clean, of, inside, .. } = *weighing;
-    let (timeline, mut subject) = prepared(trace, of)?;
     // A program that is run again and again has an end to reach.
     if !clean.is_empty() || weighing.traces.len() > 1 {
         subject.service = None;
@@ -274,37 +302,6 @@ fn within(
     Ok((wall, cpu.inside(facts.symbols(), &function)))
 }
 
-/// The facts of a run, its wall time and all CPU time charged, and what was found beside.
-struct Charged<'f, 't, B> {
-    facts: &'f Facts<'t>,
-    wall: Attribution,
-    cpu: Attribution,
-    beside: B,
-}
-
-/// Charges the wall time and all CPU time: two walks through the whole recording, each on its thread. The thread of the
-/// CPU time does `beside` while the facts are gathered.
-fn both_accounts<'f, 't, B: Send>(
-    gathered: &'f OnceLock<Facts<'t>>,
-    gather: impl FnOnce() -> Facts<'t>,
-    beside: impl FnOnce() -> B + Send,
-) -> Charged<'f, 't, B> {
-    std::thread::scope(|scope| {
-        let (hand_over, facts) = mpsc::channel::<&Facts<'t>>();
-        let across = scope.spawn(move || {
-            let beside = beside();
-            // None come if gathering them panicked.
-            facts.recv().ok().map(|facts| (attribute::cpu_time(facts), beside))
-        });
-        let facts = gathered.get_or_init(gather);
-        let sent = hand_over.send(facts);
-        let wall = attribute::along_path(facts);
-        let across = across.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (cpu, beside) = across.filter(|_| sent.is_ok()).expect("the facts were handed over");
-        Charged { facts, wall, cpu, beside }
-    })
-}
-
 fn subject_info(facts: &Facts<'_>) -> SubjectInfo {
     let process = facts.processes.get(facts.subject());
     let symbols = facts.symbols();
@@ -324,7 +321,7 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
     TracedRuns {
         count: 1,
         wall_ns: trace.wall().0,
-        records: u64::try_from(trace.len()).unwrap_or(u64::MAX),
+        records: timeline.records,
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
         // The kernel counts for the whole command, for any subject.
