@@ -68,11 +68,10 @@ impl Zeroed {
         if faults.is_empty() {
             return Self::default();
         }
-        let times: Vec<_> = fault_times(timeline, processes).collect();
-        for (at, process, fault) in &times {
-            let page = timeline.faults[*fault as usize].addr.0 / PAGE;
-            if let Some(known) = faults.get_mut(&(*process, page)) {
-                known.push((*at, *fault));
+        for (at, process, fault) in fault_times(timeline, processes) {
+            let page = timeline.faults[fault as usize].addr.0 / PAGE;
+            if let Some(known) = faults.get_mut(&(process, page)) {
+                known.push((at, fault));
             }
         }
         // The last sample after a fault counts.
@@ -94,11 +93,16 @@ impl Zeroed {
             fate.sampled += 1;
             fate.zero += u64::from(zero);
         }
-        for (process, fate) in &mut of {
-            let all = || times.iter().filter(|(_, whose, _)| whose == process);
-            let zeroing =
-                all().filter(|(.., fault)| zeroes(&timeline.faults[*fault as usize])).count();
-            fate.most = zeroing * 2 > all().count();
+        let mut counts: BTreeMap<ProcessId, (u64, u64)> = BTreeMap::new();
+        for (_, process, fault) in fault_times(timeline, processes) {
+            if of.contains_key(&process) {
+                let (all, zeroing) = counts.entry(process).or_default();
+                *all += 1;
+                *zeroing += u64::from(zeroes(&timeline.faults[fault as usize]));
+            }
+        }
+        for (process, (all, zeroing)) in counts {
+            of.entry(process).or_default().most = zeroing * 2 > all;
         }
         Self { of }
     }
