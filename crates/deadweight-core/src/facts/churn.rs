@@ -310,17 +310,20 @@ impl Ranges {
     }
 }
 
+/// When a fault happened, in which process, and its index in the timeline.
+pub(crate) type FaultTime = (Ns, ProcessId, u32);
+
 /// All faults in order of time, with their process. They are not collected: there may be millions.
 pub(crate) fn fault_times(
     timeline: &Timeline,
     processes: &Processes,
-) -> impl Iterator<Item = (Ns, ProcessId, u32)> {
+) -> impl Iterator<Item = FaultTime> {
     let mut tasks: Vec<_> = (0..timeline.tasks.len())
         .map(TaskId::at)
         .map(|task| faults_of(timeline.task(task), processes.of(task)))
         .collect();
     // The next fault of each task, and which task.
-    let mut next: BinaryHeap<Reverse<((Ns, ProcessId, u32), usize)>> = BinaryHeap::new();
+    let mut next: BinaryHeap<Reverse<(FaultTime, usize)>> = BinaryHeap::new();
     next.extend(
         tasks
             .iter_mut()
@@ -339,7 +342,7 @@ pub(crate) fn fault_times(
 }
 
 /// The faults of a task, in order.
-fn faults_of(task: &Task, process: ProcessId) -> impl Iterator<Item = (Ns, ProcessId, u32)> {
+fn faults_of(task: &Task, process: ProcessId) -> impl Iterator<Item = FaultTime> {
     let mut latest = None;
     task.spans.iter().filter_map(move |span| match span.within() {
         Within::Fault(fault) if latest.replace(fault) != Some(fault) => {

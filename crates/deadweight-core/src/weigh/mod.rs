@@ -21,9 +21,7 @@ use crate::sections::{
 use crate::timeline::{Task, Timeline};
 use crate::{cost, findings, pool};
 use charged::{Charged, both_accounts};
-use deadweight_report::report::{
-    ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns,
-};
+use deadweight_report::report::{ExitInfo, Inside, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
@@ -220,7 +218,7 @@ fn traced_run(
     let inspection = Inspection { facts, wall: &wall, cpu: &cpu };
     let findings = findings::inspect(&inspection);
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
-    warnings.extend(several(&subject, &facts));
+    warnings.extend(several(&subject, facts));
     warnings.extend(cost::held_back_answers(facts));
     warnings.extend(unnamed::warnings(facts, &wall, &findings));
     let exit = trace.meta.exit.unwrap_or_default();
@@ -234,12 +232,7 @@ fn traced_run(
         subject: subject_info(facts),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
         runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
-        recording: Recording {
-            rung: trace.meta.rung.clone(),
-            why: trace.meta.rung_why.clone(),
-            lacks: trace.meta.lacks.clone(),
-            attached: trace.meta.attached,
-        },
+        recording: origin::recording(&trace.meta),
         inside: inside.map(|name| Inside {
             function: name.to_owned(),
             share: wall.total.share_of(whole.0),
