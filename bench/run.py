@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures deadweight beside its peers and writes bench/RESULTS.md.
 
-  bench/run.py [--only costs,fixed,exact,size,reading] [--rounds N] [--events MILLIONS]
+  bench/run.py [--only costs,fixed,exact,size,reading] [--rounds N] [--events MILLIONS] [--deadweight BINARY]
 
 Every round runs each tool once on each load, in turn, so that a slow moment of the machine
 affects all of them. Ratios are of minima: noise only ever adds time. CPU time is that of the load
@@ -11,6 +11,8 @@ import argparse, json, os, re, shutil, subprocess, sys, tempfile, time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 OURS = os.path.join(ROOT, "target/release/deadweight")
+# The events that deadweight records too, without its call chains and samples.
+SAME = "raw_syscalls:*,sched:sched_switch,sched:sched_waking,page-faults,minor-faults"
 LOADS = [
     ("reads", "300 000 reads of 1 byte", 300_000),
     ("pingpong", "20 000 round trips through pipes", 20_000),
@@ -31,9 +33,7 @@ def tools(folder):
              ("deadweight record", [OURS, "record", "-o", os.path.join(folder, "bench.dwt"), "--"])]
     if perf:
         table.append(("perf record raw_syscalls", [perf, "record", "-qN", "-o", data, "-e", "raw_syscalls:*", "--"]))
-        # The events that deadweight records too, without its call chains and samples.
-        same = "raw_syscalls:*,sched:sched_switch,sched:sched_waking,page-faults,minor-faults"
-        table.append(("perf record, same events", [perf, "record", "-qN", "-o", data, "-c", "1", "-e", same, "--"]))
+        table.append(("perf record, same events", [perf, "record", "-qN", "-o", data, "-c", "1", "-e", SAME, "--"]))
         table.append(("perf trace -s", [perf, "trace", "-s", "-o", "/dev/null", "--"]))
     if shutil.which("strace"):
         table.append(("strace -c -f", ["strace", "-c", "-f", "-o", "/dev/null", "--"]))
@@ -167,27 +167,45 @@ def size(folder, rounds, out):
 
 
 def reading(folder, rounds, out, millions):
-    """deadweight's report of a long recording beside perf's, both of the same load."""
+    """deadweight's report of a long recording beside perf's, all of one load with some `millions` events for each tool."""
     out.append("## Reading a long recording\n")
-    calls = int(millions * 1e6 / 2)
-    workload = os.path.join(folder, "workload")
     ours, perfs = os.path.join(folder, "long.dwt"), os.path.join(folder, "long.data")
     report = os.path.join(folder, "report.json")
-    load = [workload, "reads", str(calls)]
-    timed([OURS, "record", "-o", ours, "--", *load])
-    table = [("deadweight report", [OURS, "report", ours, "-o", "/dev/null", "--export-json", report])]
+    workload = os.path.join(folder, "workload")
+
+    def load(trips):
+        return [workload, "pingpong", str(trips)]
+
+    def records(file):
+        timed([OURS, "report", file, "-o", "/dev/null", "--export-json", report])
+        return json.load(open(report))["runs"]["traced"]["records"]
+
+    def recorded(trips):
+        timed([OURS, "record", "-q", "-o", ours, "--", *load(trips)])
+        return records(ours)
+
+    def recorded_by_perf(trips):
+        timed(["perf", "record", "-qN", "-m", "16M", "-o", perfs, "-c", "1", "-e", SAME, "--", *load(trips)])
+        return events_of(perfs)
+
+    def scaled(record):
+        """How many events a round trip makes depends on the CPUs that the two processes get."""
+        some = 20_000
+        return record(int(millions * 1e6 * some / record(some)))
+
+    table = [("deadweight report", [OURS, "report", ours], ours, scaled(recorded))]
     if shutil.which("perf"):
-        timed(["perf", "record", "-qN", "-m", "16M", "-o", perfs, "-e", "raw_syscalls:*", "--", *load])
-        table.append(("perf script", ["perf", "script", "-i", perfs]))
-        table.append(("perf report", ["perf", "report", "--stdio", "-i", perfs]))
-    out += ["| reader | wall | relative to deadweight | events/s | largest memory | file |", "|---|---:|---:|---:|---:|---:|"]
+        events = scaled(recorded_by_perf)
+        table.append(("perf script", ["perf", "script", "-i", perfs], perfs, events))
+        table.append(("perf report", ["perf", "report", "--stdio", "-i", perfs], perfs, events))
+    out += ["| reader | wall | CPU time | relative to deadweight | events/s | largest memory | file |",
+            "|---|---:|---:|---:|---:|---:|---:|"]
     ours_wall = None
-    for name, argv in table:
-        wall, _, rss = min(timed(argv) for _ in range(max(1, rounds // 2)))
-        file = ours if name.startswith("deadweight") else perfs
-        events = json.load(open(report))["runs"]["traced"]["records"] if file == ours else events_of(perfs)
+    for name, argv, file, events in table:
+        wall, cpu, rss = min(timed(argv) for _ in range(max(1, rounds if file == ours else rounds // 2)))
         ours_wall = ours_wall or wall
-        out.append(f"| {name} | {wall:.2f} s | {wall / ours_wall:.1f} | {events / wall / 1e6:.2f} M of {events / 1e6:.2f} M | "
+        out.append(f"| {name} | {wall:.2f} s | {cpu:.2f} s | {wall / ours_wall:.1f} | "
+                   f"{events / wall / 1e6:.2f} M of {events / 1e6:.2f} M | "
                    f"{rss / 1024:.0f} MiB | {os.path.getsize(file) / 1e6:.0f} MB |")
         print(out[-1], file=sys.stderr)
     out.append("")
@@ -217,15 +235,20 @@ def graded(results):
 
 
 def main():
+    global OURS
     sections = {"costs": costs, "fixed": fixed, "exact": exact, "size": size, "reading": reading}
     ap = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     ap.add_argument("--only", default=",".join(sections))
     ap.add_argument("--rounds", type=int, default=5)
     ap.add_argument("--events", type=float, default=10, help="millions, of the long recording")
+    ap.add_argument("--deadweight", default=OURS, help="the binary to measure")
     ap.add_argument("--out", default=os.path.join(ROOT, "bench/RESULTS.md"), help="`-` prints")
     args = ap.parse_args()
+    OURS = args.deadweight
     out = ["# Results of the bench\n", f"Written by `cargo xtask bench`. {machine()}\n"]
-    with tempfile.TemporaryDirectory(dir=os.path.join(ROOT, "target")) as folder:
+    target = os.path.join(ROOT, "target")
+    os.makedirs(target, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=target) as folder:
         subprocess.run(["gcc", "-O2", "-o", os.path.join(folder, "workload"), os.path.join(ROOT, "bench/workload.c")], check=True)
         for name in args.only.split(","):
             more = [args.events] if name == "reading" else []

@@ -1,6 +1,7 @@
 //! How fast ten million events are analysed, stage by stage, and how much memory that takes:
 //! a program that reads byte by byte, one of a thousand threads, one of a hundred thousand forks.
-//! Run with `cargo run --release -p deadweight-core --example analysis_speed`.
+//! Run with `cargo run --release -p deadweight-core --example analysis_speed`; behind `--`, the file of a recording to
+//! analyse instead.
 //!
 //! Not a test: times depend on the machine.
 #![expect(clippy::print_stdout, reason = "a measurement for people")]
@@ -21,10 +22,27 @@ use deadweight_trace::{Event, Events, Kind, Meta, Off, Trace};
 use std::time::Instant;
 
 fn main() {
-    let wanted = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(10_000_000);
+    let argument = std::env::args().nth(1).unwrap_or_else(|| "10000000".to_owned());
+    let Ok(wanted) = argument.parse() else {
+        return analyse_file(&argument);
+    };
     analyse("reads", &reads(wanted));
     analyse("threads", &threads(1000, 200));
     analyse("forks", &forks(100_000));
+}
+
+/// The same of a recording.
+fn analyse_file(path: &str) {
+    let begun = Instant::now();
+    let bytes = std::fs::read(path).unwrap_or_default();
+    match Trace::from_bytes(&bytes) {
+        Ok((trace, _)) => {
+            drop(bytes);
+            say("read", trace.len(), begun);
+            analyse(path, &trace);
+        }
+        Err(error) => println!("{path}: {error}"),
+    }
 }
 
 fn analyse(what: &str, trace: &Trace) {

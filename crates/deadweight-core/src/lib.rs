@@ -42,4 +42,6 @@ pub mod weigh;
 pub use facts::call_site::is_library_code;
 pub use facts::clean_run::{CleanRun, RunCounters};
 pub use sections::stacks::StackTime;
-pub use weigh::{CallTotal, METHOD, OneRun, PathSlice, WeighError, Weighing, one_run, weigh};
+pub use weigh::{
+    CallTotal, METHOD, OneRun, PathSlice, WeighError, Weighing, one_run, weigh, weigh_one,
+};

@@ -145,7 +145,7 @@ fn spans_tile(timeline: &Timeline) {
         }
         assert!(task.spans.last().is_some_and(|s| s.start <= task.end));
         for span in &task.spans {
-            if let Run::Blocked(block) = span.run {
+            if let Run::Blocked(block) = span.run() {
                 assert!(timeline.blocks[block as usize].start <= span.start);
             }
         }

@@ -106,6 +106,12 @@ impl AccountId {
         Self::all().find(|account| account.id() == id).unwrap_or(UNEXPLAINED)
     }
 
+    /// Its position in the order of all.
+    #[must_use]
+    pub fn position(self) -> usize {
+        self.0.into()
+    }
+
     /// Its name, as in JSON.
     #[must_use]
     pub fn id(self) -> &'static str {

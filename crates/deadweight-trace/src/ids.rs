@@ -3,6 +3,7 @@
 //! The kernel may reuse a [`Tid`]; a [`TaskId`] stands for a single task. Not for the tables themselves; see `symbols`.
 
 use serde::{Deserialize, Serialize};
+use std::num::NonZeroU32;
 
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident($inner:ty)) => {
@@ -67,7 +68,26 @@ index!(
     /// An interned string: an index into `Symbols::names`. 0 is the empty string.
     NameId
 );
-index!(
-    /// A system call that was made: an index into `Timeline::calls`.
-    CallId
-);
+/// A system call that was made: an index into `Timeline::calls`. None of it takes no more memory than one.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct CallId(NonZeroU32);
+
+impl CallId {
+    /// As an index into the table it belongs to.
+    #[must_use]
+    #[inline]
+    pub fn index(self) -> usize {
+        (self.0.get() - 1) as usize
+    }
+
+    /// The id of the entry at `index`.
+    ///
+    /// # Panics
+    /// If a table outgrew `u32`, which the timeline prevents by its limits.
+    #[must_use]
+    #[inline]
+    pub fn at(index: usize) -> Self {
+        let next = u32::try_from(index + 1).ok().and_then(NonZeroU32::new);
+        Self(next.expect("tables are limited to u32 entries"))
+    }
+}

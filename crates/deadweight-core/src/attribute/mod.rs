@@ -92,8 +92,8 @@ fn pieces<'f>(facts: &'f Facts<'_>, scope: Scope) -> Box<dyn Iterator<Item = Pie
 pub(crate) fn account_of_span(facts: &Facts<'_>, task: TaskId, index: usize) -> Option<AccountId> {
     let in_task = facts.timeline.task(task);
     let span = in_task.spans.get(index)?;
-    let what = match span.run {
-        Run::OnCpu(_) => doing(facts, span.within),
+    let what = match span.run() {
+        Run::OnCpu(_) => doing(facts, span.within()),
         Run::Blocked(block) => What::Wait(block),
         Run::Runnable | Run::Unrecorded => return None,
     };
@@ -122,22 +122,38 @@ type Key = (AccountId, ProcessId, Detail);
 /// With the task, where each has entries of its own.
 type KeyOfTask = (Key, Option<TaskId>);
 
+/// Slots for the latest entries; a power of two.
+const RECENT: usize = 64;
+
+/// Where an entry is among the latest.
+fn slot((account, process, detail): &Key) -> usize {
+    let detail = match detail {
+        Detail::Plain | Detail::Held(_) => 0,
+        Detail::Calls(group) => group.0 as usize,
+        Detail::Waits(of, _) => *of as usize,
+        Detail::Faults => 1,
+    };
+    (account.position() + 7 * process.0 as usize + 11 * detail) & (RECENT - 1)
+}
+
 struct Charge<'a, 't> {
     facts: &'a Facts<'t>,
     scope: Scope,
     /// The task that is charged, where each has entries of its own.
     lane: Option<TaskId>,
     index: BTreeMap<KeyOfTask, usize>,
-    /// The entries charged last: loops alternate between a few.
-    latest: [Option<(KeyOfTask, usize)>; 4],
-    oldest: usize,
+    /// Entries charged lately, by [`slot`]: loops alternate between a few.
+    latest: [Option<(KeyOfTask, usize)>; RECENT],
     entries: Vec<Entry>,
+    /// By task: its span and sample charged last. Pieces are in order of time.
+    reached: Vec<(usize, usize)>,
 }
 
 impl<'a, 't> Charge<'a, 't> {
     fn new(facts: &'a Facts<'t>, scope: Scope) -> Self {
         let (index, entries) = (BTreeMap::new(), Vec::new());
-        Self { facts, scope, lane: None, index, latest: [None; 4], oldest: 0, entries }
+        let reached = vec![(0, 0); facts.timeline.tasks.len()];
+        Self { facts, scope, lane: None, index, latest: [None; RECENT], entries, reached }
     }
 
     fn finish(mut self) -> Attribution {
@@ -159,12 +175,15 @@ impl<'a, 't> Charge<'a, 't> {
             what,
             starting: false,
         };
-        let first = task.span_at(piece.start).filter(|_| !piece.unexplained);
-        let Some(first) = first else {
+        let alive = task.spans.first().is_some_and(|span| span.start <= piece.start);
+        if piece.unexplained || !alive || piece.start >= task.end {
             self.add(&slice(piece.start, piece.end, What::Unexplained), Ns::ZERO, &[]);
             return;
-        };
-        let mut sampled = task.samples.partition_point(|s| s.at < piece.start);
+        }
+        let (near, sampled) = self.reached[piece.task.index()];
+        let first = task.span_after(near, piece.start);
+        let later = task.samples.get(sampled..).unwrap_or_default();
+        let mut sampled = sampled + later.partition_point(|s| s.at < piece.start);
         // Samples are taken in the timer's interrupt: they show what it interrupted.
         let mut shown = sampled;
         for index in first..task.spans.len() {
@@ -181,13 +200,14 @@ impl<'a, 't> Charge<'a, 't> {
             if start < end {
                 let taken = sampled - from;
                 let from = shown;
-                if span.within != Within::Interrupt {
+                if span.within() != Within::Interrupt {
                     shown = sampled;
                 }
                 let samples = &task.samples[from..shown];
                 self.span(task, index, slice(start, end, What::User), samples, taken);
             }
         }
+        self.reached[piece.task.index()] = (first, sampled);
         // A piece may be longer than its task's life: nothing explains the rest.
         if task.end < piece.end {
             let start = task.end.max(piece.start);
@@ -205,7 +225,7 @@ impl<'a, 't> Charge<'a, 't> {
         taken: usize,
     ) {
         let span = task.spans[index];
-        let on_cpu = matches!(span.run, Run::OnCpu(_));
+        let on_cpu = matches!(span.run(), Run::OnCpu(_));
         match self.scope {
             Scope::Cpu if !on_cpu => return,
             Scope::OffCpu if on_cpu => return,
@@ -213,7 +233,7 @@ impl<'a, 't> Charge<'a, 't> {
         }
         let processes = &self.facts.processes;
         slice.starting = processes.get(slice.process).starting(slice.start);
-        match span.run {
+        match span.run() {
             Run::Runnable => self.ready(task, index, slice),
             Run::Unrecorded => self.add(&Slice { what: What::Unrecorded, ..slice }, Ns::ZERO, &[]),
             Run::Blocked(block) => {
@@ -221,7 +241,7 @@ impl<'a, 't> Charge<'a, 't> {
                 self.add(&Slice { what: What::Wait(block), ..slice }, overhead, &[]);
             }
             Run::OnCpu(_) => {
-                slice.what = doing(self.facts, span.within);
+                slice.what = doing(self.facts, span.within());
                 let overhead = self.overhead_in(task, index, &slice, taken);
                 self.add(&slice, overhead, samples);
             }
@@ -294,17 +314,19 @@ impl<'a, 't> Charge<'a, 't> {
 
     fn entry(&mut self, key: Key) -> &mut Entry {
         let of = (key, self.lane);
-        let known = self.latest.iter().flatten().find(|(k, _)| *k == of).map(|(_, at)| *at);
-        let at = known.unwrap_or_else(|| {
-            let entries = &mut self.entries;
-            let at = *self.index.entry(of).or_insert_with(|| {
-                entries.push(Entry::new(key.0, key.1, key.2));
-                entries.len() - 1
-            });
-            self.latest[self.oldest] = Some((of, at));
-            self.oldest = (self.oldest + 1) % self.latest.len();
-            at
-        });
+        let recent = &mut self.latest[slot(&key)];
+        let at = match recent {
+            Some((known, at)) if *known == of => *at,
+            _ => {
+                let entries = &mut self.entries;
+                let at = *self.index.entry(of).or_insert_with(|| {
+                    entries.push(Entry::new(key.0, key.1, key.2));
+                    entries.len() - 1
+                });
+                *recent = Some((of, at));
+                at
+            }
+        };
         &mut self.entries[at]
     }
 

@@ -33,7 +33,7 @@ impl Charge<'_, '_> {
         // recorded, a long time means that the CPU was not idle.
         let long = slice.end - slice.start > LATE;
         let seen = |block: u32| !self.facts.timeline.blocks[block as usize].inferred;
-        let idle = match index.checked_sub(1).map(|i| task.spans[i].run) {
+        let idle = match index.checked_sub(1).map(|i| task.spans[i].run()) {
             Some(Run::Blocked(block)) if seen(block) || !long => What::Wait(block),
             _ => What::Ready(CpuHolder::Nobody),
         };

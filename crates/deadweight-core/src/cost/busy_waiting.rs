@@ -133,7 +133,7 @@ fn kept_from(
     let (timeline, subject) = (facts.timeline, &facts.path.subject);
     let task = timeline.task(worker);
     let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
-    for (index, span) in task.spans.iter().enumerate().filter(|(_, s)| s.run == Run::Runnable) {
+    for (index, span) in task.spans.iter().enumerate().filter(|(_, s)| s.run() == Run::Runnable) {
         let (from, to) = (span.start.max(subject.start), task.span_end(index).min(subject.end));
         if from >= to {
             continue;

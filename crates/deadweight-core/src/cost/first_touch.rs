@@ -39,7 +39,6 @@ use crate::inspect::page_faults::{ENTRY_AND_EXIT, faults_of, taken_down};
 use crate::inspect::{Draft, Sum, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, count, percent, things, time};
-use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
 use sparse::Sparse;
 
@@ -73,20 +72,20 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     found.drafts(CLASS.id, draft)
 }
 
-/// A first touch: when, and at which address.
-type Touch = (Ns, u64);
-
-/// The first touches of memory by each task of a process' last program, in order of time. Not of pages that had been
-/// given back, nor of mapped files, whose pages are in memory.
-fn touches(facts: &Facts<'_>, process: ProcessId) -> Vec<Vec<Touch>> {
-    let of = facts.processes.get(process);
-    let churn = &facts.churn;
-    let counts = |at: Ns, fault| at >= of.began() && !churn.again(fault) && !churn.in_file(fault);
-    let of_task = |task: &TaskId| -> Vec<Touch> {
-        let touches = faults_of(facts, *task).filter(|(at, fault)| counts(*at, *fault));
-        touches.map(|(at, fault)| (at, facts.timeline.faults[fault as usize].addr.0)).collect()
-    };
-    of.tasks.iter().map(of_task).collect()
+/// The first touches of memory by each task of a process' last program, in order of time: when, and at which address. Not
+/// of pages that had been given back, nor of mapped files, whose pages are in memory. They are not collected: there may be
+/// millions.
+fn touches(
+    facts: &Facts<'_>,
+    process: ProcessId,
+) -> impl Iterator<Item = impl Iterator<Item = (Ns, u64)>> {
+    let (of, churn) = (facts.processes.get(process), &facts.churn);
+    let counts =
+        move |at: Ns, fault| at >= of.began() && !churn.again(fault) && !churn.in_file(fault);
+    of.tasks.iter().map(move |task| {
+        let touches = faults_of(facts, *task).filter(move |(at, fault)| counts(*at, *fault));
+        touches.map(|(at, fault)| (at, facts.timeline.faults[fault as usize].addr.0))
+    })
 }
 
 /// First touches in time and memory.
@@ -98,13 +97,18 @@ struct Walk {
     onward: usize,
 }
 
-fn walk(touches: &[Vec<Touch>]) -> Walk {
-    let steps = touches.iter().flat_map(|of_task| of_task.windows(2));
-    let onward = steps.filter(|pair| pair[1].1 > pair[0].1 && pair[1].1 - pair[0].1 <= STEP);
-    let onward = onward.count();
-    let mut at: Vec<Ns> = touches.iter().flatten().map(|(at, _)| *at).collect();
-    at.sort_unstable();
-    Walk { at, onward }
+fn walk(facts: &Facts<'_>, process: ProcessId) -> Walk {
+    let mut walk = Walk::default();
+    for of_task in touches(facts, process) {
+        let mut before = None;
+        for (at, address) in of_task {
+            let onward = |before| address > before && address - before <= STEP;
+            walk.onward += usize::from(before.replace(address).is_some_and(onward));
+            walk.at.push(at);
+        }
+    }
+    walk.at.sort_unstable();
+    walk
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
@@ -113,11 +117,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if sum.count < MANY || sum.ns.share_of(found.wall.net()) < LARGE {
         return None;
     }
-    let touches = touches(facts, process);
-    if let Some(sparse) = sparse::largest(facts, process, &touches) {
+    if let Some(sparse) = sparse::largest(facts, process) {
         return Some(of_sparse(found, process, &sum, &sparse));
     }
-    let walk = walk(&touches);
+    let walk = walk(facts, process);
     let touched = walk.at.len();
     let (early, late) = (*walk.at.get(touched / 10)?, *walk.at.get(touched * 9 / 10)?);
     let in_process = facts.processes.get(process);

@@ -152,7 +152,7 @@ fn teams(
 /// How long a thread waited for something else than a CPU.
 fn pauses(task: &Task) -> Ns {
     let spans = task.spans.iter().enumerate();
-    let waits = spans.filter(|(_, span)| matches!(span.run, Run::Blocked(_)));
+    let waits = spans.filter(|(_, span)| matches!(span.run(), Run::Blocked(_)));
     waits.map(|(index, span)| task.span_end(index) - span.start).sum()
 }
 

@@ -96,7 +96,7 @@ fn small(facts: &Facts<'_>, started: &[TaskId]) -> Option<(Vec<TaskId>, Ns)> {
 
 /// Its time on a CPU before its end: at an end the kernel may also take down what recording it needed.
 fn work(task: &Task) -> Ns {
-    let end = task.spans.iter().rev().take_while(|span| span.within == Within::Exiting).last();
+    let end = task.spans.iter().rev().take_while(|span| span.within() == Within::Exiting).last();
     task.on_cpu_between(Ns::ZERO, end.map_or(Ns::MAX, |span| span.start))
 }
 

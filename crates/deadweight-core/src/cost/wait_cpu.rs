@@ -103,8 +103,9 @@ fn spinners(facts: &Facts<'_>, process: ProcessId) -> (usize, Ns) {
         let task = &facts.timeline.tasks[id.index()];
         let before = gaps.len();
         for (i, three) in task.spans.windows(3).enumerate() {
-            let on_cpu = matches!(three[1].run, Run::OnCpu(_)) && three[1].within == Within::User;
-            if on_cpu && yields(three[0].within) && yields(three[2].within) {
+            let on_cpu =
+                matches!(three[1].run(), Run::OnCpu(_)) && three[1].within() == Within::User;
+            if on_cpu && yields(three[0].within()) && yields(three[2].within()) {
                 gaps.push(task.span_end(i + 1) - three[1].start - cost);
             }
         }

@@ -158,7 +158,7 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> BTreeSet<(Ns, Ns, StackId)> 
     let pieces = facts.path.pieces.iter();
     for piece in pieces.filter(|p| !p.unexplained && facts.processes.of(p.task) == process) {
         let spans = piece.spans(facts.timeline);
-        blocks.extend(spans.filter_map(|(.., span)| match span.run {
+        blocks.extend(spans.filter_map(|(.., span)| match span.run() {
             Run::Blocked(block) => Some(block),
             _ => None,
         }));

@@ -18,6 +18,7 @@ use deadweight_trace::ids::{CallId, NameId, StackId};
 use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Distinct sizes and objects that are remembered per group: enough to distinguish few from many.
 pub(crate) const REMEMBERED: usize = 4096;
@@ -144,6 +145,8 @@ pub(crate) struct CallGroup {
     /// later than all before, as descriptors are opened and closed repeatedly.
     pub(crate) things: u64,
     newest: u32,
+    /// See `inspect::same_files`: each of a process's groups is judged by all of them.
+    pub(crate) distinct_paths: OnceLock<Option<u64>>,
     /// Time inside, waits included.
     pub(crate) time: Ns,
     /// Time inside without waits.
@@ -389,6 +392,7 @@ impl CallGroup {
             objects: BTreeSet::new(),
             things: 0,
             newest: 0,
+            distinct_paths: OnceLock::new(),
             time: Ns::ZERO,
             busy: Ns::ZERO,
             sites: BTreeMap::new(),

@@ -6,12 +6,14 @@
 //! before it is written faults twice, as the kernel maps its page of zeros first: both are the price of taking it.
 
 use crate::facts::processes::{ProcessId, Processes};
-use crate::timeline::{Call, Timeline, Within};
+use crate::timeline::{Call, Task, Timeline, Within};
 use deadweight_trace::Trace;
-use deadweight_trace::ids::CallId;
+use deadweight_trace::ids::{CallId, TaskId};
 use deadweight_trace::syscall;
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::binary_heap::PeekMut;
+use std::collections::{BTreeMap, BinaryHeap};
 
 /// `MADV_DONTNEED`, `MADV_FREE`: the pages' content may go. From the kernel's uapi headers.
 const GIVES_BACK: [u64; 2] = [4, 8];
@@ -97,19 +99,20 @@ impl Churn {
                 next += 1;
             }
             let memory = memory_at(&mut memories, &execs, process, at);
-            let page = timeline.faults[fault].addr.0 / PAGE * PAGE;
+            let index = fault as usize;
+            let page = timeline.faults[index].addr.0 / PAGE * PAGE;
             let end = page.saturating_add(PAGE);
             if memory.released.remove(page, end) > 0 {
-                found.again[fault] = true;
+                found.again[index] = true;
                 memory.retaken.add(page, end);
                 let releases = found.of.entry(process).or_default().take_again();
                 found.calls.extend(releases);
             } else if memory.retaken.remove(page, end) > 0 {
-                found.again[fault] = true;
+                found.again[index] = true;
                 found.of.entry(process).or_default().faults += 1;
             }
             memory.touched.add(page, end);
-            found.in_file[fault] = memory.is_file(page);
+            found.in_file[index] = memory.is_file(page);
         }
         found.calls.sort_unstable();
         found
@@ -307,26 +310,46 @@ impl Ranges {
     }
 }
 
-/// All faults in order of time, with their process.
+/// When a fault happened, in which process, and its index in the timeline.
+pub(crate) type FaultTime = (Ns, ProcessId, u32);
+
+/// All faults in order of time, with their process. They are not collected: there may be millions.
 pub(crate) fn fault_times(
     timeline: &Timeline,
     processes: &Processes,
-) -> Vec<(Ns, ProcessId, usize)> {
-    let mut times = Vec::with_capacity(timeline.faults.len());
-    for (index, task) in timeline.tasks.iter().enumerate() {
-        let process = processes.of(deadweight_trace::ids::TaskId::at(index));
-        let mut latest = None;
-        for span in &task.spans {
-            if let Within::Fault(fault) = span.within {
-                if latest != Some(fault) {
-                    times.push((span.start, process, fault as usize));
-                }
-                latest = Some(fault);
-            }
+) -> impl Iterator<Item = FaultTime> {
+    let mut tasks: Vec<_> = (0..timeline.tasks.len())
+        .map(TaskId::at)
+        .map(|task| faults_of(timeline.task(task), processes.of(task)))
+        .collect();
+    // The next fault of each task, and which task.
+    let mut next: BinaryHeap<Reverse<(FaultTime, usize)>> = BinaryHeap::new();
+    next.extend(
+        tasks
+            .iter_mut()
+            .enumerate()
+            .filter_map(|(of, faults)| faults.next().map(|first| Reverse((first, of)))),
+    );
+    std::iter::from_fn(move || {
+        let mut earliest = next.peek_mut()?;
+        let Reverse((fault, of)) = *earliest;
+        match tasks[of].next() {
+            Some(later) => *earliest = Reverse((later, of)),
+            None => _ = PeekMut::pop(earliest),
         }
-    }
-    times.sort_unstable();
-    times
+        Some(fault)
+    })
+}
+
+/// The faults of a task, in order.
+fn faults_of(task: &Task, process: ProcessId) -> impl Iterator<Item = FaultTime> {
+    let mut latest = None;
+    task.spans.iter().filter_map(move |span| match span.within() {
+        Within::Fault(fault) if latest.replace(fault) != Some(fault) => {
+            Some((span.start, process, fault))
+        }
+        _ => None,
+    })
 }
 
 #[cfg(test)]

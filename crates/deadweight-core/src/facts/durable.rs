@@ -2,7 +2,6 @@
 //! with some flag.
 
 use crate::facts::Facts;
-use crate::facts::call_groups::CallGroupId;
 use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::timeline::descriptors::ObjectKind;
@@ -105,9 +104,9 @@ impl OpenedWith {
         found
     }
 
-    /// The groups that these calls are in.
-    pub(crate) fn groups(&self, facts: &Facts<'_>) -> BTreeSet<CallGroupId> {
-        self.calls.iter().filter_map(|call| facts.call_groups.id(*call)).collect()
+    /// The calls on such files.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = CallId> {
+        self.calls.iter().copied()
     }
 
     /// Whether a call is on such a file.

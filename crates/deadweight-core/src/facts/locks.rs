@@ -19,6 +19,8 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Trace, syscall};
 use std::collections::{BTreeMap, BTreeSet};
 
+pub(crate) use goroutines::needs_events;
+
 /// The value of a contended lock word in glibc and Rust's standard library.
 const CONTENDED: u64 = 2;
 

@@ -20,6 +20,9 @@ use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 pub(crate) use turns::Turns;
 
+/// So many waits are looked at one by one before the rest is searched.
+const NEAR: usize = 8;
+
 /// The object that calls of one process work on: known, or only by its descriptor's number.
 type Place = (ProcessId, Result<u32, u64>);
 
@@ -73,9 +76,27 @@ type Ends = [Option<Latest>; 2];
 struct Pauses {
     /// When its waits for others ended, in order.
     waits: Vec<Ns>,
+    /// How many of them had ended at the time that was asked for last.
+    ended: usize,
     /// How often it learned which objects were ready, and when last.
     asked: u64,
     last_asked: Ns,
+}
+
+impl Pauses {
+    /// How many waits had ended at this time. Calls are walked in order: most often it is soon after the time before.
+    fn ended_until(&mut self, at: Ns) -> usize {
+        let ended = |end: &Ns| *end <= at;
+        if self.ended > 0 && !ended(&self.waits[self.ended - 1]) {
+            self.ended = self.waits[..self.ended].partition_point(ended);
+        }
+        let next = self.waits[self.ended..].iter().take(NEAR).take_while(|end| ended(end)).count();
+        self.ended += next;
+        if next == NEAR {
+            self.ended += self.waits[self.ended..].partition_point(ended);
+        }
+        self.ended
+    }
 }
 
 /// One call, as far as it matters here.
@@ -147,7 +168,7 @@ impl Mergeable {
             return 0;
         }
         let [own, other] = if transfer == Transfer::Takes { [0, 1] } else { [1, 0] };
-        let task = &self.tasks[call.task.index()];
+        let task = &mut self.tasks[call.task.index()];
         let before = ends[own];
         let drained = transfer == Transfer::Takes
             && moved.size.is_some_and(|size| u64::try_from(ret).is_ok_and(|got| got < size));
@@ -191,7 +212,7 @@ impl Mergeable {
 }
 
 /// How many of these calls cannot be merged with the one before.
-fn separate(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) -> u64 {
+fn separate(moved: &Moved<'_>, task: &mut Pauses, before: &Latest, drained: bool) -> u64 {
     let Moved { call, transfer, .. } = *moved;
     let times = call.times();
     let emptied = match (drained, before.drained) {
@@ -203,8 +224,10 @@ fn separate(moved: &Moved<'_>, task: &Pauses, before: &Latest, drained: bool) ->
     if matches!(moved.kind, Some(ObjectKind::File | ObjectKind::Device)) {
         return emptied.max(before.divided);
     }
-    let until = |at: Ns| task.waits.partition_point(|end| *end <= at);
-    let waits = until(call.end).saturating_sub(until(before.end));
+    let waits = match task.ended_until(before.end) {
+        earlier if before.end <= call.end => task.ended_until(call.end) - earlier,
+        _ => 0,
+    };
     let rounds = match transfer {
         Transfer::Takes | Transfer::Asks | Transfer::Divides => 0,
         Transfer::Gives if before.task == call.task => task.asked - before.asked,

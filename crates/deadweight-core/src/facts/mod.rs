@@ -112,7 +112,8 @@ impl Busy {
                 }
             }
         }
-        raw.sort_unstable();
+        // Each CPU's are in order already: a stable sort finds that.
+        raw.sort();
         let mut intervals: Vec<(Ns, Ns, Ns)> = Vec::new();
         for (start, end) in raw {
             match intervals.last_mut() {
@@ -357,7 +358,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn waits_of(&self, process: ProcessId) -> impl Iterator<Item = &Block> {
         let tasks = self.processes.get(process).tasks.iter();
         let spans = tasks.flat_map(|task| &self.timeline.task(*task).spans);
-        spans.filter_map(|span| match span.run {
+        spans.filter_map(|span| match span.run() {
             Run::Blocked(block) => self.timeline.blocks.get(block as usize),
             _ => None,
         })

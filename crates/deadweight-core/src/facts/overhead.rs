@@ -37,7 +37,7 @@ pub(crate) fn in_span(
     let before = index.checked_sub(1).map(|i| task.spans[i]);
     let starting = cost.starting > 0 && is_starting(task, span.start);
     let early = |ns: u64| if starting { ns + ns * cost.starting / 1000 } else { ns };
-    let entering = match span.within {
+    let entering = match span.within() {
         Within::Syscall(call) if timeline.calls[call.index()].start == span.start => {
             let call = &timeline.calls[call.index()];
             let birth = if timeline.starters.contains(&call.nr) { cost.birth } else { 0 };
@@ -45,14 +45,14 @@ pub(crate) fn in_span(
             early(own + path(timeline, call, cost) + stack(call.site, cost)) + birth
         }
         Within::Fault(fault) => {
-            let first = before.is_none_or(|before| before.within != span.within);
+            let first = before.is_none_or(|before| before.within() != span.within());
             let site = timeline.faults[fault as usize].site;
             early(cost.fault_kernel + if first { stack(site, cost) } else { 0 })
         }
-        Within::Exiting if before.is_none_or(|b| b.within != Within::Exiting) => cost.death,
+        Within::Exiting if before.is_none_or(|b| b.within() != Within::Exiting) => cost.death,
         _ => 0,
     };
-    let leaving = before.map_or(0, |b| match (b.run, b.within, span.within) {
+    let leaving = before.map_or(0, |b| match (b.run(), b.within(), span.within()) {
         (Run::OnCpu(_), Within::Fault(_), _) => early(cost.fault_user),
         (Run::OnCpu(_), Within::Syscall(call), Within::User) => {
             let call = &timeline.calls[call.index()];
@@ -90,7 +90,7 @@ fn running(task: &Task, (from, to): (Ns, Ns)) -> impl Iterator<Item = (usize, Ns
             sampled += 1;
         }
         let length = end - span.start;
-        matches!(span.run, Run::OnCpu(_)).then_some((at, length, sampled - before))
+        matches!(span.run(), Run::OnCpu(_)).then_some((at, length, sampled - before))
     })
 }
 
@@ -129,7 +129,7 @@ fn stack(site: StackId, cost: &Overhead) -> u64 {
 /// The counted calls whose own time this span is, if it precedes them.
 fn calls_ahead<'t>(timeline: &'t Timeline, task: &Task, index: usize) -> Option<&'t Call> {
     let next = task.spans.get(index + 1)?;
-    match (task.spans[index].within, next.within) {
+    match (task.spans[index].within(), next.within()) {
         (Within::User, Within::Syscall(call)) => {
             Some(&timeline.calls[call.index()]).filter(|call| !call.own_time_behind)
         }
@@ -161,7 +161,7 @@ fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     let mut sides = [Side::default(); 2];
     for task in timeline.tasks.iter().filter(|t| t.own) {
         for (index, length, samples) in running(task, (Ns::ZERO, Ns(u64::MAX))) {
-            let side = &mut sides[usize::from(task.spans[index].within != Within::User)];
+            let side = &mut sides[usize::from(task.spans[index].within() != Within::User)];
             side.gross += length;
             side.overhead += in_span(timeline, cost, task, index, samples).min(length);
         }

@@ -209,7 +209,7 @@ impl Process {
     ) -> Option<Ns> {
         let spans = self.tasks.iter().flat_map(|t| &timeline.task(*t).spans);
         let inside = |span: &&Span| span.start >= from && span.start < to;
-        let first = spans.filter(inside).find(|span| match span.within {
+        let first = spans.filter(inside).find(|span| match span.within() {
             Within::Fault(fault) => {
                 let by = timeline.faults[fault as usize].by;
                 symbols
@@ -233,7 +233,7 @@ impl Process {
         let outermost = |stack| symbols.stack(stack).last().copied().and_then(of);
         let task = timeline.tasks.get(self.tasks.first()?.index())?;
         let mut spans = task.spans.iter().filter(|span| span.start >= from);
-        let ran = |span: &Span| match span.within {
+        let ran = |span: &Span| match span.within() {
             Within::Fault(fault) => of(timeline.faults[fault as usize].by),
             Within::Syscall(call) => outermost(timeline.calls[call.index()].site),
             _ => None,

@@ -59,9 +59,8 @@ impl Zeroed {
         processes: &Processes,
         zeroes: impl Fn(&Fault) -> bool,
     ) -> Self {
-        let times = fault_times(timeline, processes);
         // Page by page: the instants and numbers of the faults on it.
-        let mut faults: BTreeMap<(ProcessId, u64), Vec<(Ns, usize)>> = timeline
+        let mut faults: BTreeMap<(ProcessId, u64), Vec<(Ns, u32)>> = timeline
             .pages
             .iter()
             .map(|page| ((processes.of(page.task), page.addr.0 / PAGE), Vec::new()))
@@ -69,21 +68,21 @@ impl Zeroed {
         if faults.is_empty() {
             return Self::default();
         }
-        for (at, process, fault) in &times {
-            let page = timeline.faults[*fault].addr.0 / PAGE;
-            if let Some(known) = faults.get_mut(&(*process, page)) {
-                known.push((*at, *fault));
+        for (at, process, fault) in fault_times(timeline, processes) {
+            let page = timeline.faults[fault as usize].addr.0 / PAGE;
+            if let Some(known) = faults.get_mut(&(process, page)) {
+                known.push((at, fault));
             }
         }
         // The last sample after a fault counts.
-        let mut looks: BTreeMap<(ProcessId, usize), bool> = BTreeMap::new();
+        let mut looks: BTreeMap<(ProcessId, u32), bool> = BTreeMap::new();
         for page in &timeline.pages {
             let process = processes.of(page.task);
             let known = faults.get(&(process, page.addr.0 / PAGE));
             let latest = known.and_then(|k| k.iter().rev().find(|(at, _)| *at <= page.at));
             if let Some((at, fault)) = latest
                 && page.at - *at >= SETTLED
-                && zeroes(&timeline.faults[*fault])
+                && zeroes(&timeline.faults[*fault as usize])
             {
                 looks.insert((process, *fault), page.zero);
             }
@@ -94,10 +93,16 @@ impl Zeroed {
             fate.sampled += 1;
             fate.zero += u64::from(zero);
         }
-        for (process, fate) in &mut of {
-            let all = || times.iter().filter(|(_, whose, _)| whose == process);
-            let zeroing = all().filter(|(.., fault)| zeroes(&timeline.faults[*fault])).count();
-            fate.most = zeroing * 2 > all().count();
+        let mut counts: BTreeMap<ProcessId, (u64, u64)> = BTreeMap::new();
+        for (_, process, fault) in fault_times(timeline, processes) {
+            if of.contains_key(&process) {
+                let (all, zeroing) = counts.entry(process).or_default();
+                *all += 1;
+                *zeroing += u64::from(zeroes(&timeline.faults[fault as usize]));
+            }
+        }
+        for (process, (all, zeroing)) in counts {
+            of.entry(process).or_default().most = zeroing * 2 > all;
         }
         Self { of }
     }

@@ -17,7 +17,7 @@ pub(crate) const ENTRY_AND_EXIT: u64 = 150;
 /// The page faults of a task, each with the time of its first span.
 pub(crate) fn faults_of(facts: &Facts<'_>, task: TaskId) -> impl Iterator<Item = (Ns, u32)> {
     let mut latest = None;
-    facts.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within {
+    facts.timeline.tasks[task.index()].spans.iter().filter_map(move |span| match span.within() {
         Within::Fault(fault) if latest != Some(fault) => {
             latest = Some(fault);
             Some((span.start, fault))

@@ -119,6 +119,10 @@ pub(crate) fn reopened(facts: &Facts<'_>, process: ProcessId) -> Option<Reopened
 
 /// How many distinct paths the calls of a group were about; none if that is not known of all.
 fn distinct_paths(group: &CallGroup) -> Option<u64> {
+    *group.distinct_paths.get_or_init(|| count_paths(group))
+}
+
+fn count_paths(group: &CallGroup) -> Option<u64> {
     let at = syscall::path(group.name)?;
     // A relative path is one of the folder before it.
     let paths: BTreeSet<&[u64]> = group.questions.iter().map(|args| &args[..=at]).collect();

@@ -243,7 +243,7 @@ fn slept(facts: &Facts<'_>, task: TaskId, (start, end): (Ns, Ns)) -> Ns {
     let spans = &facts.timeline.task(task).spans;
     let first = spans.partition_point(|span| span.start <= start).saturating_sub(1);
     let within = spans[first..].iter().take_while(|span| span.start < end);
-    let sleeps = within.filter_map(|span| match span.run {
+    let sleeps = within.filter_map(|span| match span.run() {
         Run::Blocked(block) => facts.timeline.blocks.get(block as usize),
         _ => None,
     });
@@ -285,7 +285,7 @@ impl Calls {
         for task in &facts.processes.get(process).tasks {
             let spans = &facts.timeline.task(*task).spans;
             visit_count::visit(spans.len());
-            ids.extend(spans.iter().filter_map(|span| match (span.run, span.within) {
+            ids.extend(spans.iter().filter_map(|span| match (span.run(), span.within()) {
                 (Run::OnCpu(_), Within::Syscall(call)) => Some(call),
                 _ => None,
             }));

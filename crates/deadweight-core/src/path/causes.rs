@@ -141,7 +141,7 @@ pub(crate) fn count(
     (from, to): (Ns, Ns),
 ) {
     let span = timeline.task(task).spans[index];
-    if span.run != Run::Runnable {
+    if span.run() != Run::Runnable {
         totals.add(cause(timeline, subject, task, &span), to - from);
         return;
     }
@@ -159,10 +159,10 @@ pub(crate) fn count(
 /// The cause of a span that is not a wait for a CPU.
 pub(crate) fn cause(timeline: &Timeline, subject: &Subject, task: TaskId, span: &Span) -> Cause {
     let name = timeline.task(task).name_at(span.start);
-    match span.run {
+    match span.run() {
         Run::OnCpu(_) => Cause::Work(
             name,
-            match span.within {
+            match span.within() {
                 Within::User => Doing::User,
                 Within::Syscall(call) => Doing::Syscall(timeline.calls[call.index()].nr),
                 Within::Fault(_) => Doing::Fault,
@@ -192,12 +192,15 @@ impl Path {
     #[must_use]
     pub fn causes(&self, timeline: &Timeline) -> BTreeMap<Cause, Ns> {
         let mut totals = Totals::default();
+        let mut latest = vec![0; timeline.tasks.len()];
         for piece in &self.pieces {
             if piece.unexplained {
                 totals.add(Cause::Unexplained, piece.end - piece.start);
                 continue;
             }
-            for (from, to, index, _) in piece.spans(timeline) {
+            let latest = &mut latest[piece.task.index()];
+            for (from, to, index, _) in piece.spans_after(timeline, *latest) {
+                *latest = index;
                 count(&mut totals, timeline, &self.subject, (piece.task, index), (from, to));
             }
         }

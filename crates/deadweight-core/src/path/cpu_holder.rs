@@ -66,7 +66,7 @@ pub(crate) fn kept_from_cpu(
     let Some(first) = of.span_at(from) else { return Ns::ZERO };
     let waits = (first..of.spans.len())
         .take_while(|index| of.spans[*index].start < to)
-        .filter(|index| of.spans[*index].run == Run::Runnable);
+        .filter(|index| of.spans[*index].run() == Run::Runnable);
     let parts = waits.flat_map(|index| {
         let (start, end) = (of.spans[index].start.max(from), of.span_end(index).min(to));
         holders(timeline, subject, (task, index), start, end)
@@ -101,7 +101,7 @@ fn push(parts: &mut Vec<(Ns, CpuHolder)>, time: Ns, holder: CpuHolder) {
 /// The CPU that a task ran on after its span `index`; its last CPU before if it never ran again.
 fn next_cpu(timeline: &Timeline, task: TaskId, index: usize) -> Option<Cpu> {
     let (before, after) = timeline.task(task).spans.split_at(index);
-    after.iter().chain(before.iter().rev()).find_map(|s| match s.run {
+    after.iter().chain(before.iter().rev()).find_map(|s| match s.run() {
         Run::OnCpu(cpu) => Some(cpu),
         _ => None,
     })
@@ -119,7 +119,7 @@ mod tests {
              200 [9] cpu1 on\n900 [1] cpu1 on\n900 [1] off dead",
         );
         let spans = &read.timeline.task(TaskId::at(0)).spans;
-        let index = spans.iter().position(|span| span.run == Run::Runnable).unwrap();
+        let index = spans.iter().position(|span| span.run() == Run::Runnable).unwrap();
         let at = (TaskId::at(0), index);
         let subject = &read.path.subject;
         let parts = holders(&read.timeline, subject, at, Ns(200), Ns(900));

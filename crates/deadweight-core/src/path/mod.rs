@@ -122,9 +122,18 @@ impl Piece {
         &self,
         timeline: &'t Timeline,
     ) -> impl Iterator<Item = (Ns, Ns, usize, &'t Span)> + use<'t> {
+        self.spans_after(timeline, 0)
+    }
+
+    /// The same; fast if the first of them is soon after span `near` of the task.
+    pub(crate) fn spans_after<'t>(
+        &self,
+        timeline: &'t Timeline,
+        near: usize,
+    ) -> impl Iterator<Item = (Ns, Ns, usize, &'t Span)> + use<'t> {
         let (from, to) = (self.start, self.end);
         let task = timeline.task(self.task);
-        let first = task.spans.partition_point(|s| s.start <= from).saturating_sub(1);
+        let first = task.span_after(near, from);
         (first..task.spans.len())
             .map_while(move |i| {
                 let span = &task.spans[i];
@@ -143,7 +152,7 @@ impl Path {
     ) -> impl Iterator<Item = (Ns, Ns, TaskId, u32)> + 'p {
         self.pieces.iter().filter(|p| !p.unexplained).flat_map(move |piece| {
             let task = piece.task;
-            piece.spans(timeline).filter_map(move |(start, end, _, span)| match span.run {
+            piece.spans(timeline).filter_map(move |(start, end, _, span)| match span.run() {
                 Run::Blocked(block) => Some((start, end, task, block)),
                 _ => None,
             })

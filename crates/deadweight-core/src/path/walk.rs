@@ -28,6 +28,8 @@ struct Walk<'a> {
     waiters: Vec<Waiter>,
     /// Whether a task is among the waiters.
     waits: Vec<bool>,
+    /// By task: the span where the walk was last. It comes back to an earlier one.
+    left: Vec<usize>,
     jumps: usize,
     pieces: Vec<Piece>,
     joins: Vec<Join>,
@@ -62,6 +64,7 @@ impl Path {
             low: subject.start,
             waiters: Vec::new(),
             waits: vec![false; timeline.tasks.len()],
+            left: timeline.tasks.iter().map(|task| task.spans.len()).collect(),
             jumps: 0,
             pieces: Vec::new(),
             joins: Vec::new(),
@@ -150,7 +153,8 @@ impl Walk<'_> {
             self.charge(task.end.max(floor), true);
             return;
         }
-        let after = task.spans.partition_point(|s| s.start < self.time);
+        let after = task.spans_before(self.left[self.task.index()], self.time);
+        self.left[self.task.index()] = after;
         match after.checked_sub(1) {
             Some(index) => self.spans(index, floor),
             None => self.birth(task.parent),
@@ -166,7 +170,7 @@ impl Walk<'_> {
         loop {
             let span = task.spans[index];
             let start = span.start.max(floor);
-            if let Run::Blocked(block) = span.run {
+            if let Run::Blocked(block) = span.run() {
                 let waker = self.subject.waker(&self.timeline.blocks[block as usize]);
                 if let Some(waker) = waker {
                     if reached < self.time {

@@ -1,7 +1,7 @@
-//! The machine and the binaries of a run, as facts to compare by.
+//! The machine, the recorder and the binaries of a run, as facts to compare by.
 
 use crate::facts::Facts;
-use deadweight_report::report::{Build, MachineInfo};
+use deadweight_report::report::{Build, MachineInfo, Recording};
 use deadweight_trace::Meta;
 use deadweight_trace::ids::ImageId;
 use deadweight_trace::symbols::Image;
@@ -25,6 +25,16 @@ pub(crate) fn machine(meta: &Meta) -> MachineInfo {
         governor: of.governor,
         huge_pages: of.huge_pages,
         cpu_quota: of.cpu_quota,
+    }
+}
+
+/// How a trace was recorded.
+pub(crate) fn recording(meta: &Meta) -> Recording {
+    Recording {
+        rung: meta.rung.clone(),
+        why: meta.rung_why.clone(),
+        lacks: meta.lacks.clone(),
+        attached: meta.attached,
     }
 }
 

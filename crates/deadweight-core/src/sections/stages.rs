@@ -104,7 +104,7 @@ fn overlap(facts: &Facts<'_>, processes: &[ProcessId]) -> bool {
 fn waits_of(facts: &Facts<'_>, task: &Task, peers: &mut BTreeMap<ProcessId, Ns>) -> (Ns, Ns) {
     let (mut input, mut output) = (Ns::ZERO, Ns::ZERO);
     for span in &task.spans {
-        let Run::Blocked(block) = span.run else { continue };
+        let Run::Blocked(block) = span.run() else { continue };
         let block = &facts.timeline.blocks[block as usize];
         let length = block.end - block.start;
         let timer = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);

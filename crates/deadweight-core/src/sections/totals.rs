@@ -64,7 +64,7 @@ fn faults(facts: &Facts<'_>, task: &Task) -> [u64; 2] {
     let mut seen = std::collections::BTreeSet::new();
     let mut major = 0;
     for span in &task.spans {
-        if let Within::Fault(index) = span.within
+        if let Within::Fault(index) = span.within()
             && seen.insert(index)
         {
             let fault = facts.timeline.faults.get(index as usize);

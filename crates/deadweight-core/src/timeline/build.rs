@@ -26,9 +26,7 @@ impl Timeline {
     #[must_use]
     pub fn build(trace: &Trace) -> Self {
         let mut builder = Builder::new(trace);
-        for event in trace.events() {
-            builder.event(&event);
-        }
+        trace.events().for_each(|event| builder.event(&event));
         builder.finish()
     }
 }
@@ -180,7 +178,7 @@ impl<'a> Builder<'a> {
             State::Dead => return,
         };
         let within = live.within();
-        push_span(&mut self.out.tasks[task.index()], Span { start: at, run, within });
+        push_span(&mut self.out.tasks[task.index()], Span::new(at, run, within));
     }
 
     /// Begins a span equal to the one before: the owner of the time changes here.
@@ -188,7 +186,7 @@ impl<'a> Builder<'a> {
         self.mark(task, self.now);
         let spans = &mut self.out.tasks[task.index()].spans;
         if let Some(last) = spans.last().copied().filter(|last| last.start < self.now) {
-            spans.push(Span { start: self.now, ..last });
+            spans.push(Span::new(self.now, last.run(), last.within()));
         }
     }
 
@@ -206,6 +204,7 @@ impl<'a> Builder<'a> {
         }
         self.out.arguments = self.arguments.all;
         self.out.objects = self.descriptors.into_objects();
+        self.out.records = u64::try_from(self.trace.len()).unwrap_or(u64::MAX);
         self.out.lost = self.anomalies.lost_records;
         super::children::end_polls(&mut self.out, self.trace.meta.arch);
         if !self.trace.meta.records_wakers() {
@@ -258,8 +257,7 @@ fn push_span(task: &mut Task, mut span: Span) {
             task.spans.pop();
         }
     }
-    let same = |last: &Span| last.run == span.run && last.within == span.within;
-    if !task.spans.last().is_some_and(same) {
+    if !task.spans.last().is_some_and(|last| last.is_like(&span)) {
         task.spans.push(span);
     }
 }

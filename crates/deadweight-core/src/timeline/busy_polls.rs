@@ -222,7 +222,7 @@ impl Loops<'_> {
 fn asleep(timeline: &Timeline, wait: &Wait) -> f64 {
     let task = timeline.task(wait.task);
     let blocked =
-        task.spans.iter().enumerate().filter(|(_, span)| matches!(span.run, Run::Blocked(_)));
+        task.spans.iter().enumerate().filter(|(_, span)| matches!(span.run(), Run::Blocked(_)));
     let inside =
         blocked.map(|(i, span)| task.span_end(i).min(wait.end) - span.start.max(wait.start));
     inside.sum::<Ns>().share_of(wait.end - wait.start)
@@ -247,10 +247,10 @@ fn replace(timeline: &mut Timeline, wait: &Wait) {
     let task = &mut timeline.tasks[wait.task.index()];
     let from = task.spans.partition_point(|span| span.start < wait.start);
     let to = task.spans.partition_point(|span| span.start <= wait.end);
-    let after = to.checked_sub(1).map(|last| Span { start: wait.end, ..task.spans[last] });
+    let after = to.checked_sub(1).map(|last| task.spans[last]);
+    let after = after.map(|last| Span::new(wait.end, last.run(), last.within()));
     let polled: Ns = task.on_cpu_between(wait.start, wait.end);
-    let waits =
-        Span { start: wait.start, run: Run::Blocked(index), within: Within::Syscall(wait.call) };
+    let waits = Span::new(wait.start, Run::Blocked(index), Within::Syscall(wait.call));
     let rest = after.filter(|_| wait.end < task.end);
     task.spans.splice(from..to, std::iter::once(waits).chain(rest));
     task.polled += polled;

@@ -5,6 +5,7 @@
 //! calls, in the order that fits the sample at the piece's beginning. The sums are exact; the position of a
 //! single call within the stretch is not known.
 
+use super::span::INDICES;
 use super::state::{Builder, Part, StackOwner, Stretch};
 use super::{Call, CallId};
 use deadweight_trace::ids::{StackId, TaskId};
@@ -66,7 +67,7 @@ impl Builder<'_> {
 
     /// Places a stretch up to `until`, or its whole rest.
     fn place(&mut self, task: TaskId, stretch: &mut Stretch, until: Ns, all: bool) {
-        if self.out.calls.len() + stretch.parts.len() >= u32::MAX as usize {
+        if self.out.calls.len() + stretch.parts.len() >= INDICES {
             return;
         }
         let until = until.min(stretch.end).max(stretch.placed);
@@ -173,7 +174,7 @@ mod tests {
         assert_eq!(calls(text), [(0, 100, 31_000, 51_000)]);
         let timeline = Timeline::build(&Trace::from_text(text).unwrap());
         let spans = &timeline.tasks[0].spans;
-        let inside = spans.iter().filter(|s| matches!(s.within, Within::Syscall(_)));
+        let inside = spans.iter().filter(|s| matches!(s.within(), Within::Syscall(_)));
         assert_eq!(inside.map(|s| s.start.0).collect::<Vec<_>>(), [31_000]);
         assert_eq!(timeline.calls[0].ret(), Some(1));
     }

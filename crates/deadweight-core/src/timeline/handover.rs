@@ -122,7 +122,7 @@ pub(super) fn worker(
 /// Whether a task works at that time, or waits for something other than work.
 fn is_busy(timeline: &Timeline, task: TaskId, at: Ns) -> bool {
     let task = timeline.task(task);
-    match task.span_at(at).map(|i| task.spans[i].run) {
+    match task.span_at(at).map(|i| task.spans[i].run()) {
         Some(Run::OnCpu(_) | Run::Runnable) => true,
         Some(Run::Blocked(block)) => {
             let waits_for = timeline.blocks[block as usize].waits_for;
@@ -143,7 +143,7 @@ pub(super) fn waits_soon(timeline: &Timeline, task: TaskId, at: Ns) -> Option<bo
     let first = task.span_at(at)?;
     let mut worked = Ns::ZERO;
     for (index, span) in task.spans.iter().enumerate().skip(first) {
-        match span.run {
+        match span.run() {
             Run::OnCpu(_) => worked += task.span_end(index) - span.start.max(at),
             Run::Blocked(block) => {
                 let waits_for = timeline.blocks[block as usize].waits_for;

@@ -88,14 +88,15 @@ impl Builder<'_> {
         let Some(at) = spans.partition_point(|span| span.start < until).checked_sub(1) else {
             return;
         };
-        let Span { start, run, within } = spans[at];
-        if run != Run::OnCpu(cpu) {
+        let Span { start, .. } = spans[at];
+        let within = spans[at].within();
+        if spans[at].run() != Run::OnCpu(cpu) {
             return;
         }
         if since <= start {
-            spans[at].run = Run::Unrecorded;
+            spans[at].set_run(Run::Unrecorded);
         } else if since < until {
-            spans.insert(at + 1, Span { start: since, run: Run::Unrecorded, within });
+            spans.insert(at + 1, Span::new(since, Run::Unrecorded, within));
         }
     }
 
@@ -113,18 +114,18 @@ impl Builder<'_> {
             let spans = &mut self.out.tasks[block.task.index()].spans;
             let first = spans.partition_point(|span| span.start < block.start);
             let waits =
-                |span: &&mut Span| matches!(span.run, Run::Blocked(of) if of as usize == index);
+                |span: &&mut Span| matches!(span.run(), Run::Blocked(of) if of as usize == index);
             let parts = spans[first..].iter_mut().take_while(waits);
             let (mut last, mut hidden) = (first, None);
             for (part, span) in parts.enumerate() {
                 if span.start < hole {
-                    (last, hidden) = (first + part + 1, Some(span.within));
+                    (last, hidden) = (first + part + 1, Some(span.within()));
                 } else {
-                    span.run = Run::Unrecorded;
+                    span.set_run(Run::Unrecorded);
                 }
             }
             if let Some(within) = hidden {
-                spans.insert(last, Span { start: hole, run: Run::Unrecorded, within });
+                spans.insert(last, Span::new(hole, Run::Unrecorded, within));
             }
             self.out.blocks[index].end = hole;
         }

@@ -1,5 +1,6 @@
 //! What a running task is in the middle of: system calls, faults, the timer interrupt, samples.
 
+use super::span::INDICES;
 use super::state::{Builder, Live, StackOwner};
 use super::{Call, Fault, Registers, Sample};
 use deadweight_trace::Kind;
@@ -14,6 +15,9 @@ impl Builder<'_> {
             Kind::Back { ret } => self.back(task, ret),
             Kind::Calls { .. } => self.count(task, kind),
             Kind::Fault { addr, by, kernel } => {
+                if self.out.faults.len() >= INDICES {
+                    return;
+                }
                 let Ok(index) = u32::try_from(self.out.faults.len()) else { return };
                 let live = &mut self.live[task.index()];
                 let (site, call) = (StackId(0), live.call);
@@ -58,7 +62,7 @@ impl Builder<'_> {
                 (self.arguments.keep(args), object.unwrap_or(Call::NOTHING))
             }
         };
-        if self.out.calls.len() >= u32::MAX as usize {
+        if self.out.calls.len() >= INDICES {
             return;
         }
         let id = CallId::at(self.out.calls.len());

@@ -20,9 +20,11 @@ mod holes;
 mod inferred_wakers;
 mod inside;
 pub mod kernel_stacks;
+pub(crate) mod latest;
 pub(crate) mod purposes;
 mod repeated_timeouts;
 pub(crate) mod sleepers;
+mod span;
 mod state;
 mod switches;
 #[cfg(test)]
@@ -36,6 +38,8 @@ use deadweight_trace::units::{LiveAddr, Ns};
 use descriptors::Objects;
 use kernel_stacks::{Interrupt, WaitsFor};
 use std::collections::BTreeMap;
+
+pub use span::{Run, Span, Within};
 
 /// All tasks, calls and waits of a trace.
 #[derive(Clone, Debug, Default)]
@@ -67,6 +71,8 @@ pub struct Timeline {
     pub(crate) paths: Vec<Option<u8>>,
     /// The root's task.
     pub root: TaskId,
+    /// Records that it was built of.
+    pub records: u64,
     /// Records that were lost.
     pub lost: u64,
     /// Contradictions met in the events, counted, as sentences.
@@ -113,48 +119,6 @@ pub struct Task {
     pub samples: Vec<Sample>,
     /// Time on a CPU in loops that are waits now, see `busy_polls`.
     pub(crate) polled: Ns,
-}
-
-/// An interval of one task in one state. It ends where the next one starts.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// When it starts.
-    pub start: Ns,
-    /// Whether it ran, could have run, or waited.
-    pub run: Run,
-    /// What it was in the middle of: independent of `run`.
-    pub within: Within,
-}
-
-/// Whether a task ran, could have run, or waited.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Run {
-    /// On this CPU.
-    OnCpu(Cpu),
-    /// Runnable, but no CPU: since its birth, a wake-up, a preemption or a yield.
-    Runnable,
-    /// Waiting: an index into [`Timeline::blocks`].
-    Blocked(u32),
-    /// Records were lost here: not known.
-    Unrecorded,
-}
-
-/// What a task was in the middle of.
-#[derive(Copy, Clone, Debug, PartialEq, Eq)]
-pub enum Within {
-    /// Its own code.
-    User,
-    /// A system call.
-    Syscall(CallId),
-    /// A page fault (index into [`Timeline::faults`]), see [`Fault::call`].
-    Fault(u32),
-    /// The timer interrupt.
-    Interrupt,
-    /// Between being released towards exec and the first instruction of the program, or, for a
-    /// child, between its birth and its first record.
-    Starting,
-    /// From its exit to its last switch: memory being taken down.
-    Exiting,
 }
 
 /// A system call, or several alike that were counted together. Its arguments: [`Timeline::args`].
@@ -377,6 +341,33 @@ impl Task {
         self.spans.partition_point(|s| s.start <= at).checked_sub(1)
     }
 
+    /// The index of the last span that starts by `at`, 0 if none does. Fast if that is soon after span `near`.
+    pub(crate) fn span_after(&self, near: usize, at: Ns) -> usize {
+        let starts = |index: usize| self.spans.get(index).is_some_and(|span| span.start <= at);
+        let mut low = if starts(near) { near } else { 0 };
+        let mut step = 1;
+        while starts(low + step) {
+            low += step;
+            step *= 2;
+        }
+        let high = (low + step).min(self.spans.len());
+        let within = self.spans.get(low + 1..high).unwrap_or_default();
+        low + within.partition_point(|span| span.start <= at)
+    }
+
+    /// How many spans start before `at`. Fast if that is soon before span `near`.
+    pub(crate) fn spans_before(&self, near: usize, at: Ns) -> usize {
+        let later = |index: usize| self.spans.get(index).is_none_or(|span| span.start >= at);
+        let mut high = if later(near) { near.min(self.spans.len()) } else { self.spans.len() };
+        let mut step = 1;
+        while high >= step && later(high - step) {
+            high -= step;
+            step *= 2;
+        }
+        let low = high.saturating_sub(step);
+        low + self.spans[low..high].partition_point(|span| span.start < at)
+    }
+
     /// When span `index` ends.
     #[must_use]
     pub fn span_end(&self, index: usize) -> Ns {
@@ -395,7 +386,7 @@ impl Task {
         let first = self.spans.partition_point(|s| s.start <= from).saturating_sub(1);
         (first..self.spans.len())
             .take_while(|i| self.spans[*i].start < to)
-            .filter(|i| matches!(self.spans[*i].run, Run::OnCpu(_)))
+            .filter(|i| matches!(self.spans[*i].run(), Run::OnCpu(_)))
             .map(|i| self.span_end(i).min(to) - self.spans[i].start.max(from))
             .sum()
     }
@@ -404,14 +395,14 @@ impl Task {
     #[must_use]
     pub fn on_cpu_from(&self, at: Ns) -> Ns {
         let first = self.spans.partition_point(|s| s.start <= at).saturating_sub(1);
-        let next = self.spans[first..].iter().find(|span| matches!(span.run, Run::OnCpu(_)));
+        let next = self.spans[first..].iter().find(|span| matches!(span.run(), Run::OnCpu(_)));
         next.map_or(at, |span| span.start.max(at))
     }
 
     /// How often it was given a CPU.
     #[must_use]
     pub fn switches(&self) -> u64 {
-        let on = |span: &Span| matches!(span.run, Run::OnCpu(_));
+        let on = |span: &Span| matches!(span.run(), Run::OnCpu(_));
         let first = self.spans.first().is_some_and(on);
         let later = self.spans.windows(2).filter(|pair| !on(&pair[0]) && on(&pair[1])).count();
         u64::from(first) + u64::try_from(later).unwrap_or(0)

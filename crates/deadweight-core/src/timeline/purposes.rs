@@ -8,6 +8,7 @@
 //!
 //! A time-out that was the only end ever seen stays a sleep: that is polling.
 
+use super::latest::Latest;
 use super::{Block, Timeline, WokenBy};
 use crate::timeline::descriptors::ObjectKind;
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
@@ -100,6 +101,7 @@ pub(super) fn mark_turns(timeline: &mut Timeline, arch: Arch) {
     let reads: Vec<u16> = ["read", "readv"].iter().filter_map(number).collect();
     let writes: Vec<u16> = ["write", "writev"].iter().filter_map(number).collect();
     let mut ends: BTreeMap<(u32, Tid), (bool, bool)> = BTreeMap::new();
+    let mut latest = Latest::default();
     for call in &timeline.calls {
         let pipe = |object: &u32| {
             timeline.objects.get(*object).is_some_and(|object| object.kind == ObjectKind::Pipe)
@@ -108,7 +110,11 @@ pub(super) fn mark_turns(timeline: &mut Timeline, arch: Arch) {
         if (is_read || is_write)
             && let Some(object) = call.object().filter(pipe)
         {
-            let end = ends.entry((object, timeline.task(call.task).process)).or_default();
+            let process = timeline.task(call.task).process;
+            if !latest.is_new((object, process, is_read)) {
+                continue;
+            }
+            let end = ends.entry((object, process)).or_default();
             *end = (end.0 | is_read, end.1 | is_write);
         }
     }

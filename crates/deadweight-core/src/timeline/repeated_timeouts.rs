@@ -75,7 +75,7 @@ fn of_task(timeline: &mut Timeline, task: TaskId) {
     let mut worked = Ns::ZERO;
     for at in (0..timeline.task(task).spans.len()).rev() {
         let entry = timeline.task(task);
-        match entry.spans[at].run {
+        match entry.spans[at].run() {
             Run::OnCpu(_) => worked += entry.span_end(at) - entry.spans[at].start,
             Run::Runnable => {}
             Run::Unrecorded => event = None,

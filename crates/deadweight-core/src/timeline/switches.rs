@@ -1,5 +1,6 @@
 //! Tasks getting and losing CPUs, with repairs where a switch was not seen.
 
+use super::span::INDICES;
 use super::state::{Builder, StackOwner, State};
 use super::{Block, Run, WokenBy};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor, wait_by_call};
@@ -81,6 +82,9 @@ impl Builder<'_> {
     }
 
     fn block(&mut self, task: TaskId, why: Off, stack: StackId) {
+        if self.out.blocks.len() >= INDICES {
+            return;
+        }
         let Ok(index) = u32::try_from(self.out.blocks.len()) else { return };
         let live = self.live[task.index()];
         let waits_for = match self.kernel.waits_for(stack) {
@@ -148,7 +152,7 @@ impl Builder<'_> {
             State::Away => {
                 // No wake-up since: it was only preempted.
                 if let Some(last) = self.out.tasks[index].spans.last_mut() {
-                    last.run = Run::Runnable;
+                    last.set_run(Run::Runnable);
                 }
             }
             State::Blocked(block) => self.end_unwoken(task, block, at),

@@ -64,7 +64,7 @@ fn a_reader_waits_for_its_child() {
     r.at(90, 1, 2, Kind::Off { why: Off::Dead, stack: none });
     let t = r.timeline(100);
     let [root, child] = &t.tasks[..] else { panic!("two tasks: {:?}", t.tasks) };
-    let runs: Vec<_> = root.spans.iter().map(|s| (s.start.0, s.run)).collect();
+    let runs: Vec<_> = root.spans.iter().map(|s| (s.start.0, s.run())).collect();
     let on = Run::OnCpu(Cpu(0));
     assert_eq!(
         runs,
@@ -78,4 +78,20 @@ fn a_reader_waits_for_its_child() {
     assert!(child.died && child.self_exit);
     assert_eq!((child.birth, child.exit, child.end), (Ns(20), Some(Ns(86)), Ns(90)));
     assert!(t.warnings.is_empty(), "{:?}", t.warnings);
+}
+
+#[test]
+fn spans_are_found_from_any_other() {
+    let spans = (0..100).map(|at| Span::new(Ns(10 * at), Run::Runnable, Within::User)).collect();
+    let task = Task { spans, end: Ns(1000), ..Task::default() };
+    for at in (0..1010).map(Ns) {
+        let before = task.spans.partition_point(|span| span.start < at);
+        let after = task.spans.partition_point(|span| span.start <= at).saturating_sub(1);
+        for near in 0..=101 {
+            assert_eq!(task.spans_before(near, at), before, "{at} from {near}");
+            assert_eq!(task.span_after(near, at), after, "{at} from {near}");
+        }
+    }
+    let none = Task::default();
+    assert_eq!((none.spans_before(3, Ns(7)), none.span_after(3, Ns(7))), (0, 0));
 }

@@ -108,7 +108,7 @@ impl Builder<'_> {
         let site = self.site_of(task);
         let start = match self.out.tasks[task.index()].spans.last_mut() {
             Some(last) => {
-                last.run = Run::Blocked(index);
+                last.set_run(Run::Blocked(index));
                 last.start
             }
             None => Ns::ZERO,

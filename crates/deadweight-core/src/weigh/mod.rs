@@ -4,13 +4,14 @@
 //! - Out: a report; or one run in more detail, see [`one_run`].
 //! - Must not know: how a stage works. Only their order is here.
 
+mod charged;
 mod one_run;
 
 use crate::account::Attribution;
 use crate::account::inside::Function;
 use crate::facts::Facts;
 use crate::facts::clean_run::CleanRun;
-use crate::facts::overhead;
+use crate::facts::{locks, overhead};
 use crate::inspect::Inspection;
 use crate::path::{NoProcess, Path, Subject};
 use crate::pool::TracedRun;
@@ -18,13 +19,14 @@ use crate::sections::{
     checks, hazards, ledger, loops, origin, service, stages, top, totals, unnamed, work,
 };
 use crate::timeline::{Task, Timeline};
-use crate::{attribute, cost, findings, pool};
-use deadweight_report::report::{
-    ExitInfo, Inside, Recording, Report, Runs, SCHEMA, SubjectInfo, TracedRuns,
-};
+use crate::{cost, findings, pool};
+use charged::{Charged, both_accounts};
+use deadweight_report::report::{ExitInfo, Inside, Report, Runs, SCHEMA, SubjectInfo, TracedRuns};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Exit, Trace};
+use std::sync::OnceLock;
+
 pub use one_run::{CallTotal, OneRun, PathSlice, one_run};
 
 /// The method of dividing time. It grows by 1 with every change that moves numbers of programs that did not change: a
@@ -75,7 +77,7 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     let mut runs = Vec::with_capacity(weighing.traces.len());
     let mut without = None;
     for trace in weighing.traces {
-        match traced_run(trace, weighing) {
+        match prepared(trace, weighing.of).and_then(|run| traced_run(trace, run, weighing)) {
             Ok(run) => runs.push(run),
             // A function that rarely runs may have been missed in some of the runs.
             Err(error @ WeighError::NoFunction(_)) => without = Some(error),
@@ -85,12 +87,36 @@ pub fn weigh(weighing: &Weighing<'_>) -> Result<Report, WeighError> {
     if runs.is_empty() {
         return Err(without.unwrap_or(WeighError::NoTrace));
     }
+    Ok(pooled(runs, weighing))
+}
+
+/// The same of one recording, which is given away: most of its events are forgotten as soon as they are understood, and a
+/// long recording takes less memory.
+///
+/// # Errors
+/// As [`weigh`].
+pub fn weigh_one(
+    mut trace: Trace,
+    of: Option<&str>,
+    inside: Option<&str>,
+    why: bool,
+) -> Result<Report, WeighError> {
+    let run = prepared(&trace, of)?;
+    if !locks::needs_events(&trace.symbols) {
+        trace.forget_events();
+    }
+    let weighing = Weighing { traces: std::slice::from_ref(&trace), clean: &[], of, inside, why };
+    let run = traced_run(&trace, run, &weighing)?;
+    Ok(pooled(vec![run], &weighing))
+}
+
+fn pooled(runs: Vec<TracedRun>, weighing: &Weighing<'_>) -> Report {
     let mut report = pool::pool(runs, weighing.clean, weighing.traces.len());
     if let Some(apart) = apart(&report.runs.traced) {
         let list = if apart.matters { &mut report.warnings } else { &mut report.remarks };
         list.push(apart.text);
     }
-    Ok(report)
+    report
 }
 
 /// The report of runs without tracing alone: how long they took, and no ledger.
@@ -166,72 +192,72 @@ fn prepared(trace: &Trace, of: Option<&str>) -> Result<(Timeline, Subject), Weig
 }
 
 /// The report of one traced run by itself. With clean runs beside it, it only gives shares.
-fn traced_run(trace: &Trace, weighing: &Weighing<'_>) -> Result<TracedRun, WeighError> {
+fn traced_run(
+    trace: &Trace,
+    (timeline, mut subject): (Timeline, Subject),
+    weighing: &Weighing<'_>,
+) -> Result<TracedRun, WeighError> {
     let Weighing { clean, of, inside, .. } = *weighing;
-    let (timeline, mut subject) = prepared(trace, of)?;
     // A program that is run again and again has an end to reach.
     if !clean.is_empty() || weighing.traces.len() > 1 {
         subject.service = None;
     }
     let path = Path::walk(&timeline, &subject);
     let overhead = overhead::fitted(trace, &timeline, clean);
-    let facts = Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
-    let across = || (attribute::cpu_time(&facts), hazards::readings::two(&facts));
-    let (wall, (cpu, readings)) = beside(across, || attribute::along_path(&facts));
+    let gathered = OnceLock::new();
+    let gather =
+        || Facts::gather(trace, &timeline, &path, overhead, clean, cost::account_of_sample);
+    let second = || hazards::readings::two(&trace.symbols, &timeline, &path);
+    let Charged { facts, wall, cpu, beside: readings } = both_accounts(&gathered, gather, second);
     let whole = (wall.net(), cpu.net());
     let (wall, cpu) = match inside {
-        Some(name) => within(&facts, name, [&wall, &cpu])?,
+        Some(name) => within(facts, name, [&wall, &cpu])?,
         None => (wall, cpu),
     };
     let command = of.map(|_| whole_command(trace, &timeline, weighing)).transpose()?;
     let (whole_wall, whole_cpu) = command.unwrap_or(whole);
     let part = (wall.net().share_of(whole_wall), cpu.net().share_of(whole_cpu));
-    let stages = stages::stages(&facts, of.is_some());
-    let inspection = Inspection { facts: &facts, wall: &wall, cpu: &cpu };
+    let stages = stages::stages(facts, of.is_some());
+    let inspection = Inspection { facts, wall: &wall, cpu: &cpu };
     let findings = findings::inspect(&inspection);
     let mut warnings = [&trace.meta.warnings[..], &timeline.warnings].concat();
-    warnings.extend(several(&subject, &facts));
-    warnings.extend(cost::held_back_answers(&facts));
-    warnings.extend(unnamed::warnings(&facts, &wall, &findings));
+    warnings.extend(several(&subject, facts));
+    warnings.extend(cost::held_back_answers(facts));
+    warnings.extend(unnamed::warnings(facts, &wall, &findings));
     let exit = trace.meta.exit.unwrap_or_default();
     let report = Report {
         schema: SCHEMA,
         deadweight: trace.meta.recorder.clone(),
         method: METHOD,
         machine: origin::machine(&trace.meta),
-        builds: origin::builds(&facts),
+        builds: origin::builds(facts),
         command: trace.meta.command.clone(),
-        subject: subject_info(&facts),
+        subject: subject_info(facts),
         exit: ExitInfo { code: exit.code, signal: exit.signal },
         runs: Runs { traced: traced(trace, &timeline, &subject), ..Runs::default() },
-        recording: Recording {
-            rung: trace.meta.rung.clone(),
-            why: trace.meta.rung_why.clone(),
-            lacks: trace.meta.lacks.clone(),
-            attached: trace.meta.attached,
-        },
+        recording: origin::recording(&trace.meta),
         inside: inside.map(|name| Inside {
             function: name.to_owned(),
             share: wall.total.share_of(whole.0),
             cpu_share: cpu.total.share_of(whole.1),
             ..Inside::default()
         }),
-        service: service::service(&facts, &cpu),
+        service: service::service(facts, &cpu),
         part: None,
-        counts: totals::totals(&facts, &subject.own),
+        counts: totals::totals(facts, &subject.own),
         allocations: None,
         wall_ns: wall.total.0,
         net_ns: wall.net().0,
-        ledger: ledger::rows(&facts, &wall),
-        cpu_ledger: ledger::rows(&facts, &cpu),
+        ledger: ledger::rows(facts, &wall),
+        cpu_ledger: ledger::rows(facts, &cpu),
         cpu_ns: cpu.total.0,
-        checks: checks::checks(&facts, &wall, &findings),
+        checks: checks::checks(facts, &wall, &findings),
         findings,
         withdrawn: Vec::new(),
         hazards: hazards::of_run(&inspection, &stages, of.is_some(), (!clean.is_empty(), readings)),
-        top: top::functions(&facts, &wall),
-        work: work::by_function(&facts, &wall),
-        loops: weighing.why.then(|| loops::loops(&facts, inside)),
+        top: top::functions(facts, &wall),
+        work: work::by_function(facts, &wall),
+        loops: weighing.why.then(|| loops::loops(facts, inside)),
         stages,
         warnings,
         remarks: timeline.remarks.clone(),
@@ -252,9 +278,10 @@ fn whole_command(
     let subject = Subject::choose(trace, timeline, None)?;
     let path = Path::walk(timeline, &subject);
     let overhead = overhead::fitted(trace, timeline, weighing.clean);
-    let facts =
-        Facts::gather(trace, timeline, &path, overhead, weighing.clean, cost::account_of_sample);
-    let (wall, cpu) = both_accounts(&facts);
+    let gathered = OnceLock::new();
+    let clean = weighing.clean;
+    let gather = || Facts::gather(trace, timeline, &path, overhead, clean, cost::account_of_sample);
+    let Charged { wall, cpu, .. } = both_accounts(&gathered, gather, || ());
     Ok((wall.net(), cpu.net()))
 }
 
@@ -270,20 +297,6 @@ fn within(
         return Err(WeighError::NoFunction(name.to_owned()));
     }
     Ok((wall, cpu.inside(facts.symbols(), &function)))
-}
-
-/// The wall time and all CPU time, charged in parallel: they are independent.
-fn both_accounts(facts: &Facts<'_>) -> (Attribution, Attribution) {
-    beside(|| attribute::cpu_time(facts), || attribute::along_path(facts))
-}
-
-/// The results of `second` and of `first`, on a thread of its own: each goes through the whole recording.
-fn beside<A: Send, B>(first: impl FnOnce() -> A + Send, second: impl FnOnce() -> B) -> (B, A) {
-    std::thread::scope(|scope| {
-        let first = scope.spawn(first);
-        let second = second();
-        (second, first.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    })
 }
 
 fn subject_info(facts: &Facts<'_>) -> SubjectInfo {
@@ -305,7 +318,7 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
     TracedRuns {
         count: 1,
         wall_ns: trace.wall().0,
-        records: u64::try_from(trace.len()).unwrap_or(u64::MAX),
+        records: timeline.records,
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
         // The kernel counts for the whole command, for any subject.

@@ -138,7 +138,7 @@ impl OneRun<'_, '_> {
             let (task, mut reached) = (piece.task, piece.start);
             let spans = piece.spans(self.facts.timeline);
             for (start, end, index, span) in spans.filter(|_| !piece.unexplained) {
-                let account = match span.run {
+                let account = match span.run() {
                     Run::Unrecorded => Some(UNRECORDED),
                     Run::Runnable => None,
                     _ => self.account_of_span(task, index),

@@ -25,7 +25,7 @@ pub(super) fn write(run: &OneRun<'_, '_>, out: &mut Out) {
     for of in &run.timeline().tasks {
         for sample in &of.samples {
             let (callstack, interned_data) = tables.stack(sample.stack, sample.kernel_stack);
-            let on = of.span_at(sample.at).and_then(|index| match of.spans.get(index)?.run {
+            let on = of.span_at(sample.at).and_then(|index| match of.spans.get(index)?.run() {
                 Run::OnCpu(cpu) => Some(u32::from(cpu.0)),
                 _ => None,
             });

@@ -60,7 +60,7 @@ fn wakes(run: &OneRun<'_, '_>) -> Vec<Vec<(Ns, FtraceEvent)>> {
 /// The CPU that a task had.
 fn cpu_at(run: &OneRun<'_, '_>, task: TaskId, at: Ns) -> Option<Cpu> {
     let of = run.timeline().task(task);
-    match of.spans.get(of.span_at(at)?)?.run {
+    match of.spans.get(of.span_at(at)?)?.run() {
         Run::OnCpu(cpu) => Some(cpu),
         _ => None,
     }
@@ -105,7 +105,7 @@ fn state(run: &OneRun<'_, '_>, task: TaskId, at: Ns) -> i64 {
     let Some(span) = of.span_at(at).and_then(|index| of.spans.get(index)) else {
         return if of.died && at >= of.end { DEAD } else { SLEEPING };
     };
-    match span.run {
+    match span.run() {
         Run::Blocked(block) => match run.timeline().blocks[block as usize].waits_for {
             WaitsFor::Disk | WaitsFor::KernelLock => UNINTERRUPTIBLE,
             _ => SLEEPING,

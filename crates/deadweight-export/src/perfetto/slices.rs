@@ -42,7 +42,7 @@ fn of_task(run: &OneRun<'_, '_>, task: TaskId) -> Vec<Slice> {
     let (mut call, mut fault) = (None, None);
     for (index, span) in of.spans.iter().enumerate() {
         let (start, end) = (span.start, of.span_end(index));
-        match span.within {
+        match span.within() {
             Within::Syscall(id) if call != Some(id) => {
                 call = Some(id);
                 let of = &run.timeline().calls[id.index()];
@@ -69,7 +69,7 @@ fn of_task(run: &OneRun<'_, '_>, task: TaskId) -> Vec<Slice> {
             }
             _ => {}
         }
-        if let Run::Blocked(block) = span.run {
+        if let Run::Blocked(block) = span.run() {
             let block = &run.timeline().blocks[block as usize];
             slices.push(Slice { start: block.start, end: block.end, event: wait(run, block) });
         }
@@ -109,9 +109,9 @@ fn wait(run: &OneRun<'_, '_>, block: &Block) -> TrackEvent {
 fn again(of: &Task, block: &Block) -> Ns {
     let from = of.span_at(block.end).unwrap_or(of.spans.len());
     let spans = of.spans.iter().skip(from);
-    let on = spans.take_while(|span| !matches!(span.run, Run::Blocked(_)));
+    let on = spans.take_while(|span| !matches!(span.run(), Run::Blocked(_)));
     on.into_iter()
-        .find(|span| matches!(span.run, Run::OnCpu(_)))
+        .find(|span| matches!(span.run(), Run::OnCpu(_)))
         .map_or(block.end, |span| span.start.max(block.end))
 }
 

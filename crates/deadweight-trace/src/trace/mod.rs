@@ -40,6 +40,11 @@ impl Trace {
         self.events.iter()
     }
 
+    /// Frees the memory of the events, when nothing will ask for them again.
+    pub fn forget_events(&mut self) {
+        self.events = Events::default();
+    }
+
     /// How many events there are.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -3,7 +3,7 @@
 use super::pictures::pictured;
 use super::recording;
 use super::view::{DefaultStream, ReportOutputs};
-use super::weighing::{Asked, made_before, weighed_traces};
+use super::weighing::{Asked, made_before, weighed_trace, weighed_traces};
 use crate::cli::{Report, View};
 use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
@@ -21,7 +21,7 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
         weigh(trace, options, &mut debuginfod)?
     } else {
         debuginfod.start();
-        confined(|| read(&bytes, options, &mut debuginfod))?
+        confined(|| read(bytes, options, &mut debuginfod))?
     };
     // Only now, so that an unreadable recording leaves no output file.
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
@@ -35,13 +35,18 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
 
 /// The report of a recording, or one that was made before.
 fn read(
-    bytes: &[u8],
+    bytes: Vec<u8>,
     options: &Report,
     debuginfod: &mut Debuginfod,
 ) -> Result<(Weighed, Option<Picture>), Failure> {
     let View { of, inside, why, pictures, .. } = &options.view;
-    match made_before(bytes, &options.file) {
-        None => weigh(recording::of(bytes, &options.file)?, options, debuginfod),
+    match made_before(&bytes, &options.file) {
+        None => {
+            let trace = recording::of(&bytes, &options.file)?;
+            // The trace has its own copy: a long recording is not kept twice.
+            drop(bytes);
+            weigh(trace, options, debuginfod)
+        }
         Some(_) if of.is_some() || inside.is_some() || *why || pictures.any() => {
             Err(Failure::Unknown(format!(
                 "{} is a report, and --of, --in, --why, pages and drawings need the recording that it was made of",
@@ -59,6 +64,9 @@ fn weigh(
 ) -> Result<(Weighed, Option<Picture>), Failure> {
     debuginfod.complete(std::slice::from_mut(&mut trace));
     let view = &options.view;
+    if !view.pictures.any() {
+        return Ok((weighed_trace(trace, Asked::by(view))?, None));
+    }
     let traces = std::slice::from_ref(&trace);
     let report = weighed_traces(traces, &[], Asked::by(view))?;
     Ok((report, pictured(&view.pictures, traces, view.of.as_ref())?))

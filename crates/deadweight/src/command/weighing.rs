@@ -6,8 +6,8 @@ use super::recording;
 use crate::cli::{Of, View};
 use crate::failure::Failure;
 use crate::running::series::RunResults;
-use deadweight_core::runners;
-use deadweight_core::{CleanRun, Weighing, weigh};
+use deadweight_core::runners::{self, Built};
+use deadweight_core::{CleanRun, WeighError, Weighing, weigh, weigh_one};
 use deadweight_report::benchmarks::encoding;
 use deadweight_report::benchmarks::operation;
 use deadweight_report::report::{Operation, Report};
@@ -68,10 +68,33 @@ pub(super) fn weighed_traces(
     clean: &[CleanRun],
     Asked { of, inside, why }: Asked<'_>,
 ) -> Result<Report, Failure> {
-    let built = traces.first().filter(|_| of.is_none()).and_then(runners::built);
+    let built = built(traces.first(), of);
+    with_subject(built, of, |of| weigh(&Weighing { traces, clean, of, inside, why }))
+}
+
+/// The same of one recording, which is not needed any more.
+pub(super) fn weighed_trace(
+    trace: Trace,
+    Asked { of, inside, why }: Asked<'_>,
+) -> Result<Report, Failure> {
+    let built = built(Some(&trace), of);
+    with_subject(built, of, |of| weigh_one(trace, of, inside, why))
+}
+
+/// The program that the command built and ran, if no name is given.
+fn built(trace: Option<&Trace>, of: Option<&Of>) -> Option<Built> {
+    trace.filter(|_| of.is_none()).and_then(runners::built)
+}
+
+/// Weighs the process that was named, or the program that was built; the report says the latter.
+fn with_subject(
+    built: Option<Built>,
+    of: Option<&Of>,
+    weigh: impl FnOnce(Option<&str>) -> Result<Report, WeighError>,
+) -> Result<Report, Failure> {
     let given = of.map(ToString::to_string);
     let of = given.as_deref().or(built.as_ref().map(|built| built.of.as_str()));
-    let mut report = weigh(&Weighing { traces, clean, of, inside, why })?;
+    let mut report = weigh(of)?;
     report.warnings.splice(0..0, built.map(|built| built.said));
     Ok(report)
 }

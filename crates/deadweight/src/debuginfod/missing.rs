@@ -19,6 +19,14 @@ pub(super) type ByBuildId = BTreeMap<String, (Found, BTreeMap<u64, Vec<Named>>)>
 
 /// The binaries that traces lack symbols of and that are in their stacks, those with most samples first.
 pub(super) fn of(traces: &[Trace]) -> Vec<Wanted> {
+    let lacks = |trace: &Trace| {
+        let mut images = (0..).map(ImageId::at).zip(&trace.symbols.images);
+        images.any(|(id, image)| wanted(&trace.symbols, id, image).is_some())
+    };
+    // Most often nothing is missing: then the events need not be read.
+    if !traces.iter().any(lacks) {
+        return Vec::new();
+    }
     let mut found: BTreeMap<String, (u64, Wanted, BTreeSet<u64>)> = BTreeMap::new();
     let mut stacks = 0;
     for trace in traces {

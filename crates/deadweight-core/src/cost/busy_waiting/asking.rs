@@ -26,14 +26,16 @@ impl Asking {
         let slept: BTreeSet<CallId> = task
             .spans
             .iter()
-            .filter_map(|span| match (span.run, span.within) {
+            .filter_map(|span| match (span.run(), span.within()) {
                 (Run::Blocked(_), Within::Syscall(call)) => Some(call),
                 _ => None,
             })
             .collect();
         let mut found = Self::default();
         for (index, span) in task.spans.iter().enumerate() {
-            let (Run::OnCpu(_), Within::Syscall(id)) = (span.run, span.within) else { continue };
+            let (Run::OnCpu(_), Within::Syscall(id)) = (span.run(), span.within()) else {
+                continue;
+            };
             if slept.contains(&id) || !is_in_vain(facts, id, with_yields) {
                 continue;
             }

@@ -2,7 +2,7 @@
 //!
 //! In: the mappings of a process, and what was touched in them. Whether it matters is left to the class.
 
-use super::{PAGE, STEP, Touch};
+use super::{PAGE, STEP, touches};
 use crate::facts::Facts;
 use crate::facts::churn::MAP_ANONYMOUS;
 use crate::facts::processes::ProcessId;
@@ -34,12 +34,8 @@ pub(super) struct Sparse {
     pub(super) used: f64,
 }
 
-/// The mapping of this process with the most touched pages among those that are hardly used. `touches` of each task.
-pub(super) fn largest(
-    facts: &Facts<'_>,
-    process: ProcessId,
-    touches: &[Vec<Touch>],
-) -> Option<Sparse> {
+/// The mapping of this process with the most touched pages among those that are hardly used.
+pub(super) fn largest(facts: &Facts<'_>, process: ProcessId) -> Option<Sparse> {
     let mappings = mappings(facts, process);
     let holds = |at: u64| {
         let before = mappings.partition_point(|(from, _)| *from <= at);
@@ -47,12 +43,12 @@ pub(super) fn largest(
     };
     // The addresses that each task touched in each mapping.
     let mut inside: BTreeMap<usize, Vec<Vec<u64>>> = BTreeMap::new();
-    for (task, of_task) in touches.iter().enumerate() {
+    for (task, of_task) in touches(facts, process).enumerate() {
         for (_, at) in of_task {
-            let Some(mapping) = holds(*at) else { continue };
+            let Some(mapping) = holds(at) else { continue };
             let tasks = inside.entry(mapping).or_default();
             tasks.resize(tasks.len().max(task + 1), Vec::new());
-            tasks[task].push(*at);
+            tasks[task].push(at);
         }
     }
     let found = inside.values().filter_map(|tasks| judge(tasks));
@@ -80,17 +76,21 @@ fn mappings(facts: &Facts<'_>, process: ProcessId) -> Vec<(u64, u64)> {
 
 /// Whether a mapping is hardly used, by the addresses that each task touched in it.
 fn judge(tasks: &[Vec<u64>]) -> Option<Sparse> {
+    let faults = tasks.iter().map(Vec::len).sum::<usize>();
+    let steps = tasks.iter().flat_map(|task| task.windows(2));
+    // The write of a page that was read first is a second fault on it, and no step.
+    let steps = steps.filter(|pair| pair[0] / PAGE != pair[1] / PAGE);
+    let near = steps.filter(|pair| pair[0].abs_diff(pair[1]) <= STEP).count();
+    // There are no more pages than faults.
+    if near as f64 > NEAR * faults as f64 {
+        return None;
+    }
     let mut pages: Vec<u64> = tasks.iter().flatten().map(|at| at / PAGE).collect();
-    let faults = pages.len();
     pages.sort_unstable();
     pages.dedup();
     let (first, last) = (*pages.first()?, *pages.last()?);
     let all = last - first + 1;
     let reached = pages.len() as f64 / all as f64;
-    let steps = tasks.iter().flat_map(|task| task.windows(2));
-    // The write of a page that was read first is a second fault on it, and no step.
-    let steps = steps.filter(|pair| pair[0] / PAGE != pair[1] / PAGE);
-    let near = steps.filter(|pair| pair[0].abs_diff(pair[1]) <= STEP).count();
     let lines = tasks.iter().flatten().fold(0_u64, |seen, at| seen | 1 << (at % PAGE / LINE));
     let sparse = pages.len() >= PAGES
         && reached <= REACHED

@@ -159,7 +159,7 @@ fn changes(
         let unknown = if member { State::There } else { State::Elsewhere };
         for (index, span) in task.spans.iter().enumerate() {
             let end = task.span_end(index);
-            if let Run::Blocked(block) = span.run {
+            if let Run::Blocked(block) = span.run() {
                 states.push((span.start, waits(found.facts, block, function, names)));
                 continue;
             }

@@ -109,15 +109,7 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         return None;
     }
     let name = facts.name(process);
-    let calls = |at: End| {
-        let at = |entry: &&Entry| {
-            let Detail::Calls(group) = entry.detail else { return false };
-            end(facts.call_groups.get(group)) == Some(at)
-        };
-        let calls = calls_by_name(facts, entries().filter(at), 4);
-        calls.into_iter().map(|(_, said)| said).collect::<Vec<_>>().join(", ")
-    };
-    let (calls, other) = (calls(End::Made), calls(End::Taken));
+    let [calls, other] = [End::Made, End::Taken].map(|at| calls_at(facts, entries(), at));
     let other = if other.is_empty() { other } else { format!("; at the other end {other}") };
     // A part of the connections is needed.
     let part = connections.again as f64 / connections.made.max(1) as f64;
@@ -171,6 +163,16 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
         evidence: evidence(by_peer.then_some(connections.ended_by_peer), around, handshakes, names),
         remedy: remedy(&facts.processes.get(process).language, by_peer),
     })
+}
+
+/// The calls of these entries that make or end this end of connections, in words.
+fn calls_at<'e>(facts: &Facts<'_>, entries: impl Iterator<Item = &'e Entry>, at: End) -> String {
+    let at = |entry: &&Entry| {
+        let Detail::Calls(group) = entry.detail else { return false };
+        end(facts.call_groups.get(group)) == Some(at)
+    };
+    let calls = calls_by_name(facts, entries.filter(at), 4);
+    calls.into_iter().map(|(_, said)| said).collect::<Vec<_>>().join(", ")
 }
 
 /// How often a process that makes most of its connections again asks name servers, and how long it waits for them.

@@ -189,7 +189,7 @@ fn waited_part<'a>(
 
 fn on_cpu(facts: &Facts<'_>, task: TaskId) -> Ns {
     let task = &facts.timeline.tasks[task.index()];
-    let on = task.spans.iter().enumerate().filter(|(_, s)| matches!(s.run, Run::OnCpu(_)));
+    let on = task.spans.iter().enumerate().filter(|(_, s)| matches!(s.run(), Run::OnCpu(_)));
     on.map(|(i, s)| task.span_end(i) - s.start).sum()
 }
 

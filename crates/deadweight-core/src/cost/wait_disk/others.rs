@@ -114,7 +114,8 @@ pub(super) fn rest(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum) ->
     let evidence = opened_at(facts, &direct);
     let (text, title) = (format!("{blocked}, mostly {how}."), title.into());
     // Fewer calls, or the kernel's memory, save the calls' own time, too.
-    let groups = direct.groups(facts);
+    let groups: BTreeSet<_> =
+        direct.calls().filter_map(|call| facts.call_groups.id(call)).collect();
     let on_them = |e: &&Entry| matches!(e.detail, Detail::Calls(id) if groups.contains(&id));
     let calls: Ns = found.wall.entries.iter().filter(on_them).map(|e| e.ns).sum();
     let (saving, range) = ((sum.alone + calls).part(OF_DIRECT), (Ns::ZERO, sum.ns + calls));

@@ -23,7 +23,7 @@ impl HolderRunnable {
             let spans = task.spans.iter().enumerate().skip(first);
             for (i, span) in spans.take_while(|(_, s)| s.start < wait.end) {
                 let (start, end) = (span.start.max(from), task.span_end(i).min(wait.end));
-                if span.run == Run::Runnable && end > start {
+                if span.run() == Run::Runnable && end > start {
                     intervals.push((start, end, sum));
                     sum += end - start;
                 }

@@ -32,7 +32,7 @@ fn work_under(facts: &Facts<'_>, waits: &[LockWait]) -> Weights {
         let from = task.samples.partition_point(|s| s.at < wait.start);
         let during = task.samples[from..].iter().take_while(|s| s.at < wait.end);
         for sample in during.filter(|s| s.stack != StackId(0)) {
-            let on_cpu = task.span_at(sample.at).map(|i| task.spans[i].run);
+            let on_cpu = task.span_at(sample.at).map(|i| task.spans[i].run());
             if matches!(on_cpu, Some(Run::OnCpu(_))) {
                 weights.entry(CallSite::Stack(sample.stack)).or_default().amount += 1;
             }

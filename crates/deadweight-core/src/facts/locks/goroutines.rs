@@ -10,6 +10,7 @@ use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Run, Timeline};
 use deadweight_trace::ids::{StackId, TaskId, Tid};
+use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
 use std::collections::{BTreeMap, VecDeque};
@@ -96,17 +97,25 @@ fn resumed(timeline: &Timeline, thread: TaskId, from: Ns, to: Ns) -> Ns {
     };
     let first = thread.spans.partition_point(|span| span.start <= from).saturating_sub(1);
     let until = thread.spans.partition_point(|span| span.start <= to);
-    let last = (first..until).rev().find(|index| idle(thread.spans[*index].run));
+    let last = (first..until).rev().find(|index| idle(thread.spans[*index].run()));
     last.map_or(from, |index| thread.on_cpu_from(thread.span_end(index)).min(to))
+}
+
+/// The probes that [`waits`] reads: a wait, and a release.
+fn probes(symbols: &Symbols) -> Option<(usize, usize)> {
+    let id = |name: &str| symbols.names.iter().position(|n| n == name);
+    id("go.lock.wait").zip(id("go.lock.release"))
+}
+
+/// Whether a recording with these symbols may have such waits.
+pub(crate) fn needs_events(symbols: &Symbols) -> bool {
+    probes(symbols).is_some()
 }
 
 /// Waits of goroutines, from the probes `go.lock.wait` and `go.lock.release`, whose arguments are the
 /// semaphore and the goroutine that waits or releases.
 pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -> Vec<LockWait> {
-    let id = |name: &str| trace.symbols.names.iter().position(|n| n == name);
-    let (Some(wait), Some(release)) = (id("go.lock.wait"), id("go.lock.release")) else {
-        return Vec::new();
-    };
+    let Some((wait, release)) = probes(&trace.symbols) else { return Vec::new() };
     let mut by_tid: BTreeMap<Tid, Vec<TaskId>> = BTreeMap::new();
     for (index, task) in timeline.tasks.iter().enumerate().filter(|(_, t)| t.own) {
         by_tid.entry(task.tid).or_default().push(TaskId::at(index));

@@ -8,6 +8,7 @@ use super::Transfer;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::Timeline;
 use crate::timeline::descriptors::ObjectKind;
+use crate::timeline::latest::Latest;
 use deadweight_trace::syscall::{self, Arch};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,19 +86,18 @@ fn users(timeline: &Timeline, processes: &Processes, arch: Arch) -> BTreeMap<u32
     let transfer = |nr| syscall::name(arch, nr).and_then(Transfer::of);
     let transfers: Vec<Option<Transfer>> = (0..512).map(transfer).collect();
     let mut users: BTreeMap<u32, Users> = BTreeMap::new();
-    let mut latest = None;
+    let mut latest = Latest::default();
     for call in &timeline.calls {
         let transfer = transfers.get(usize::from(call.nr)).copied().flatten();
         let (Some(transfer), Some(object)) = (transfer, call.object()) else { continue };
         let process = processes.of(call.task);
         let kind = timeline.objects.get(object).map(|object| object.kind);
-        if latest == Some((process, object, transfer))
-            || call.ret().is_none_or(|moved| moved <= 0)
+        if call.ret().is_none_or(|moved| moved <= 0)
             || !matches!(kind, Some(ObjectKind::Pipe | ObjectKind::Socket | ObjectKind::Datagrams))
+            || !latest.is_new((process, object, transfer))
         {
             continue;
         }
-        latest = Some((process, object, transfer));
         let of_object = users.entry(object).or_default();
         match transfer {
             Transfer::Takes => of_object.takers.insert(process),

@@ -76,7 +76,7 @@ impl Sweep<'_> {
     }
 
     fn enter(&mut self, task: TaskId, span: usize) {
-        if let Some(Run::OnCpu(_)) = self.timeline.task(task).spans.get(span).map(|s| s.run) {
+        if let Some(Run::OnCpu(_)) = self.timeline.task(task).spans.get(span).map(|s| s.run()) {
             self.running.push((task, span));
         }
     }
@@ -87,7 +87,7 @@ impl Sweep<'_> {
             let task = self.timeline.task(cursor.task);
             loop {
                 let next = cursor.span.wrapping_add(1);
-                let runs = task.spans.get(next).is_some_and(|s| matches!(s.run, Run::OnCpu(_)));
+                let runs = task.spans.get(next).is_some_and(|s| matches!(s.run(), Run::OnCpu(_)));
                 if runs || !self.running.is_empty() {
                     // Counted time only changes hands where a task begins or stops running.
                     self.count(cursor.until.min(self.subject.end), cursor.task);

@@ -207,7 +207,7 @@ impl Sweep<'_> {
     fn enter(&mut self, id: TaskId, span: usize) {
         let task = self.timeline.task(id);
         if let Some(entered) = task.spans.get(span) {
-            self.tasks[self.state(entered.run) as usize].insert(id);
+            self.tasks[self.state(entered.run()) as usize].insert(id);
             self.next.push(Reverse((task.span_end(span), id, span)));
         }
     }

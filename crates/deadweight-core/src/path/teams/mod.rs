@@ -91,7 +91,7 @@ fn team(
         let task = timeline.task(*member);
         for (index, span) in task.spans.iter().enumerate() {
             let (from, to) = (span.start.max(subject.start), task.span_end(index).min(subject.end));
-            if matches!(span.run, Run::OnCpu(_)) && from < to {
+            if matches!(span.run(), Run::OnCpu(_)) && from < to {
                 totals.add(cause(timeline, subject, *member, span), to - from);
             }
         }

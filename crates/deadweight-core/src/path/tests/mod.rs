@@ -78,7 +78,7 @@ impl Read {
                 continue;
             }
             for (start, end, _, span) in piece.spans(&self.timeline) {
-                let what = self.content(span.run, span.within);
+                let what = self.content(span.run(), span.within());
                 writeln!(text, "{}..{} {who}: {what}", start.0, end.0).unwrap();
             }
         }
@@ -90,7 +90,7 @@ impl Read {
         let mut text = String::new();
         for task in self.timeline.tasks.iter().filter(|t| t.tid.0 == task && t.own) {
             for span in &task.spans {
-                let what = self.content(span.run, span.within);
+                let what = self.content(span.run(), span.within());
                 writeln!(text, "{} {what}", span.start.0).unwrap();
             }
             let died = if task.died { "dead" } else { "end" };

@@ -135,7 +135,7 @@ fn marks(timeline: &Timeline, subject: &Subject) -> Vec<Vec<Mark>> {
 fn delays(timeline: &Timeline, subject: &Subject) -> Vec<Vec<(usize, Ns)>> {
     let mut delays = vec![Vec::new(); timeline.tasks.len()];
     for (index, task) in timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]) {
-        for (span, _) in task.spans.iter().enumerate().filter(|(_, s)| s.run == Run::Runnable) {
+        for (span, _) in task.spans.iter().enumerate().filter(|(_, s)| s.run() == Run::Runnable) {
             let (from, to) = (task.spans[span].start, task.span_end(span));
             let place = (TaskId::at(index), span);
             let parts = holders(timeline, subject, place, from, to);
@@ -186,7 +186,7 @@ fn polling(timeline: &Timeline, subject: &Subject) -> Vec<bool> {
             && task.process == subject.process
             && !woken[index]
             && by_clock[index].share_of(life) >= POLLING
-            && task.spans.iter().filter(|s| matches!(s.run, Run::Blocked(_))).count() >= 2
+            && task.spans.iter().filter(|s| matches!(s.run(), Run::Blocked(_))).count() >= 2
     };
     timeline.tasks.iter().enumerate().map(polls).collect()
 }

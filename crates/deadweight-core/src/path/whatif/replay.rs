@@ -256,7 +256,7 @@ impl<'g, 'a> Replay<'g, 'a> {
                 return Step::End;
             }
             let index = place.span;
-            let state = entry.spans[index].run;
+            let state = entry.spans[index].run();
             match state {
                 Run::OnCpu(_) | Run::Unrecorded => run += self.part(task, end),
                 Run::Runnable | Run::Blocked(_) if run > Ns::ZERO => return Step::Run(run),
@@ -287,7 +287,7 @@ impl<'g, 'a> Replay<'g, 'a> {
         let index = place.span;
         let whole = (entry.spans[index].start, entry.span_end(index));
         let mark = self.graph.marks[task.index()].get(place.mark).map_or(Ns::MAX, |m| m.at);
-        let until = match entry.spans[index].run {
+        let until = match entry.spans[index].run() {
             Run::OnCpu(_) => whole.1.min(mark).min(end),
             _ => whole.1.min(end),
         };

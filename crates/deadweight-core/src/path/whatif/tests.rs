@@ -16,14 +16,14 @@ fn saving(read: &Read, cpus: u16, removal: Removal<'_>) -> Saving {
 fn work_of(timeline: &Timeline, tid: u32) -> impl Fn(TaskId, usize, Ns) -> Ns + '_ {
     move |task, span, length| {
         let task = timeline.task(task);
-        let works = task.tid.0 == tid && matches!(task.spans[span].run, Run::OnCpu(_));
+        let works = task.tid.0 == tid && matches!(task.spans[span].run(), Run::OnCpu(_));
         if works { length } else { Ns::ZERO }
     }
 }
 
 /// All waits that end outside.
 fn waits(timeline: &Timeline) -> impl Fn(TaskId, usize, Ns) -> Ns + '_ {
-    move |task, span, length| match timeline.task(task).spans[span].run {
+    move |task, span, length| match timeline.task(task).spans[span].run() {
         Run::Blocked(_) => length,
         _ => Ns::ZERO,
     }

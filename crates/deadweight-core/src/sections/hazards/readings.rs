@@ -3,27 +3,29 @@
 //! The ledger follows the path. Where CPUs are short, or wake-ups are a scheduler's hand-overs, the simple
 //! projection divides the same run differently; then both are shown. It is not a third ledger.
 
-use crate::facts::Facts;
+use crate::path::Path;
 use crate::path::causes::{Cause, difference};
 use crate::path::projection::{TWO_READINGS, simple};
+use crate::timeline::Timeline;
 use deadweight_report::report::Hazard;
 use deadweight_report::wording::percent;
+use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// The two readings, if they differ much.
-pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
-    let subject = &facts.path.subject;
+pub(crate) fn two(symbols: &Symbols, timeline: &Timeline, path: &Path) -> Option<Hazard> {
+    let subject = &path.subject;
     // One task has one reading, and the busy tasks of a program that serves are one.
     if subject.tasks() < 2 || subject.service.is_some() {
         return None;
     }
-    let along = facts.path.causes(facts.timeline);
-    let across = simple(facts.timeline, subject);
+    let along = path.causes(timeline);
+    let across = simple(timeline, subject);
     if difference(&along, &across) < TWO_READINGS {
         return None;
     }
-    let (along, across) = (in_words(facts, &along), in_words(facts, &across));
+    let (along, across) = (in_words(symbols, &along), in_words(symbols, &across));
     let of = |reading: &BTreeMap<String, Ns>, word: &String| {
         reading.get(word).copied().unwrap_or_default()
     };
@@ -43,13 +45,13 @@ pub(crate) fn two(facts: &Facts<'_>) -> Option<Hazard> {
 }
 
 /// Causes in a few words.
-fn in_words(facts: &Facts<'_>, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String, Ns> {
+fn in_words(symbols: &Symbols, causes: &BTreeMap<Cause, Ns>) -> BTreeMap<String, Ns> {
     let mut words: BTreeMap<String, Ns> = BTreeMap::new();
     for (cause, ns) in causes {
         let word = match cause {
-            Cause::Work(name, _) => format!("{} at work", facts.symbols().name(*name)),
+            Cause::Work(name, _) => format!("{} at work", symbols.name(*name)),
             Cause::NoCpu(_) => "waiting for a CPU".to_owned(),
-            Cause::Wait(name, ..) => format!("{} waiting", facts.symbols().name(*name)),
+            Cause::Wait(name, ..) => format!("{} waiting", symbols.name(*name)),
             Cause::Unrecorded => "not recorded".to_owned(),
             Cause::Unexplained => "not explained".to_owned(),
         };

@@ -121,7 +121,7 @@ fn make_runnable(timeline: &mut Timeline, task: TaskId, woken: &BTreeMap<u32, Ns
     let mut all = Vec::with_capacity(spans.len() + woken.len());
     for (index, span) in spans.iter().enumerate() {
         let end = spans.get(index + 1).map(|next| next.start);
-        let Run::Blocked(block) = span.run else {
+        let Run::Blocked(block) = span.run() else {
             all.push(*span);
             continue;
         };
@@ -134,7 +134,7 @@ fn make_runnable(timeline: &mut Timeline, task: TaskId, woken: &BTreeMap<u32, Ns
         if at > span.start {
             all.push(*span);
         }
-        all.push(Span { start: at, run: Run::Runnable, within: span.within });
+        all.push(Span::new(at, Run::Runnable, span.within()));
     }
     *spans = all;
 }
@@ -314,10 +314,10 @@ fn overlapping(timeline: &Timeline, block: &Block, id: CallId) -> Option<Inferre
     let from = call.start.max(block.start);
     let first = task.span_at(from).unwrap_or(task.spans.len());
     let inside = |index: &usize| task.spans[*index].start < ended;
-    let on_cpu = |index: &usize| matches!(task.spans[*index].run, Run::OnCpu(_));
+    let on_cpu = |index: &usize| matches!(task.spans[*index].run(), Run::OnCpu(_));
     let first = (first..task.spans.len()).take_while(inside).find(on_cpu)?;
     let in_call = |index: &usize| {
-        on_cpu(index) && !matches!(task.spans[*index].within, Within::User | Within::Exiting)
+        on_cpu(index) && !matches!(task.spans[*index].within(), Within::User | Within::Exiting)
     };
     let last = (first..task.spans.len()).take_while(in_call).last().unwrap_or(first);
     let at = task.span_end(last).min(ended);

@@ -35,7 +35,7 @@ fn a_reader_is_woken_by_what_is_written_to_its_pipe() {
     assert!(matches!(block.woken_by, WokenBy::Task(by) if by.index() == writer));
     assert!(block.inferred && block.end == Ns(60));
     // From the wake-up on it was runnable.
-    let runs: Vec<_> = timeline.tasks[0].spans.iter().map(|s| (s.start.0, s.run)).collect();
+    let runs: Vec<_> = timeline.tasks[0].spans.iter().map(|s| (s.start.0, s.run())).collect();
     assert!(runs.contains(&(60, Run::Runnable)), "{runs:?}");
 }
 

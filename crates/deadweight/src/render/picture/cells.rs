@@ -84,7 +84,7 @@ pub(super) fn cells(
             continue;
         }
         let (start, length) = ((from - subject.start).0, (to - from).0);
-        let state = State::of(span.run, span.within, &timeline.blocks);
+        let state = State::of(span.run(), span.within(), &timeline.blocks);
         if length >= cell_ns {
             cells.extend(open.take().map(|together| together.into_cell(texts)));
             let word = texts.number(words(run, id, span, from));
@@ -104,7 +104,7 @@ pub(super) fn cells(
 /// What a span was, in words.
 fn words(run: &OneRun<'_, '_>, task: TaskId, span: &Span, at: Ns) -> String {
     let timeline = run.timeline();
-    match (span.run, span.within) {
+    match (span.run(), span.within()) {
         (Run::Blocked(block), within) => {
             let Some(block) = timeline.blocks.get(block as usize) else { return String::new() };
             let call = call(run, within);
@@ -116,7 +116,7 @@ fn words(run: &OneRun<'_, '_>, task: TaskId, span: &Span, at: Ns) -> String {
             )
         }
         (Run::OnCpu(cpu), Within::Syscall(_)) => {
-            format!("system call {} on CPU {}", call(run, span.within), cpu.0)
+            format!("system call {} on CPU {}", call(run, span.within()), cpu.0)
         }
         (Run::OnCpu(cpu), Within::Fault(fault)) => {
             let major = timeline.faults.get(fault as usize).is_some_and(|fault| fault.major);

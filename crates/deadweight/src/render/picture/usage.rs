@@ -65,11 +65,11 @@ fn task(run: &OneRun<'_, '_>, id: TaskId, sums: &mut Sums) {
             sampled += 1;
         }
         let (start, end) = (span.start.max(subject.start), end.min(subject.end));
-        if start >= end || !matches!(span.run, Run::OnCpu(_)) {
+        if start >= end || !matches!(span.run(), Run::OnCpu(_)) {
             continue;
         }
         let account = run.account_of_span(id, index).unwrap_or(NET_WORK);
-        let own = span.within == Within::User && account == NET_WORK;
+        let own = span.within() == Within::User && account == NET_WORK;
         let overhead = run.overhead_in_span(id, index, sampled - from).min(end - start);
         let at = (start - subject.start).0;
         sums.add((!own).then_some(account), at, (end - start - overhead).0);
