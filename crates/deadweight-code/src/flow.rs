@@ -1,8 +1,20 @@
-//! Reachability within a function, by its jumps and branches.
+//! Where code leads: reachability within a function, by its jumps and branches, and the first call of straight code.
 //!
 //! Not for loops; see `function::loops`.
 
+use crate::code::Code;
+use crate::decode;
 use crate::instruction::{Instruction, Kind};
+
+/// What straight code calls first, see [`Instruction::callee`]; none if a branch or its end comes before.
+#[must_use]
+pub fn first_call(code: &Code<'_>) -> Option<u64> {
+    let found = decode::search(code, |instruction| match instruction.kind {
+        Kind::Call(_) => Some(instruction.callee()),
+        _ => instruction.ends_block().then_some(None),
+    });
+    found.flatten()
+}
 
 /// Whether instruction `to` is reachable from instruction `from` through instructions that `among` accepts (all by index).
 /// A jump with an unknown target may go anywhere.

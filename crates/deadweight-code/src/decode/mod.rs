@@ -35,6 +35,14 @@ pub(crate) fn instructions(code: &Code<'_>) -> Vec<Instruction> {
     }
 }
 
+/// Passes the function's instructions to `pass`, in order of address, until it returns a value.
+pub(crate) fn search<T>(code: &Code<'_>, pass: impl FnMut(Instruction) -> Option<T>) -> Option<T> {
+    match code.arch {
+        Arch::X86_64 => x86::one_by_one(code.bytes, code.addr.0).find_map(pass),
+        Arch::Aarch64 => aarch64::decode(code.bytes, code.addr.0).into_iter().find_map(pass),
+    }
+}
+
 /// The instruction at the start of x86-64 `code`, which lies at `addr`, as far as it matters for a screen of a whole
 /// binary.
 #[inline]
