@@ -18,6 +18,7 @@ use crate::body::Body;
 use crate::flow;
 use crate::instruction::{Instruction, Kind};
 pub use shape::Shape;
+pub(super) use shape::{ENTRY, spills_arguments};
 
 /// The purpose of an instruction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]

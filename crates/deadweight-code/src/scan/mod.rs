@@ -9,6 +9,8 @@
 
 mod divisions;
 mod moves;
+mod passed;
+mod quick;
 mod screen;
 
 use crate::code::{Code, Names};
@@ -17,7 +19,11 @@ use crate::instruction::{Instruction, Kind};
 use crate::roles::{Role, RolesFor, Shape, moves_blocks, routine};
 use crate::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::FileAddr;
-pub use screen::{Interest, Targets, may_be_small};
+use passed::Depths;
+pub use passed::Passed;
+use quick::Quick;
+use screen::Interest;
+pub use screen::{Targets, may_be_small};
 
 /// What may cost time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -125,14 +131,33 @@ pub fn written(code: &Code<'_>) -> u32 {
     memory.fold(0, |sum: u32, memory| sum.saturating_add(memory.size))
 }
 
-/// All matches in a function of what is of [`Interest`], in order of address.
+/// All matches in a function, in order of address. `passed` is overwritten.
 #[must_use]
-pub fn scan(code: &Code<'_>, interest: Interest, callees: &Callees<'_>) -> Vec<Match> {
+pub fn scan(
+    code: &Code<'_>,
+    targets: &impl Targets,
+    callees: &Callees<'_>,
+    passed: &mut Passed,
+) -> Vec<Match> {
+    let Some(interest) = Interest::of(code, targets, passed) else { return Vec::new() };
     if interest.shape
+        && Function::may_spill(code)
         && let Some(found) = unoptimised(code)
     {
         return vec![found];
     }
+    if passed.is_complete && !interest.moves {
+        let depths = &Depths::of(code, passed);
+        let quick = Quick { code, passed, depths, callees };
+        if !interest.checks || !quick.may_check() {
+            return quick.matches();
+        }
+    }
+    complete(code, interest, callees)
+}
+
+/// The same from all instructions.
+fn complete(code: &Code<'_>, interest: Interest, callees: &Callees<'_>) -> Vec<Match> {
     let roles = RolesFor { moves: interest.moves, checks: interest.checks };
     let function = &Function::read_for(code, callees.names, roles);
     let depths = function.loop_depths();
@@ -183,7 +208,11 @@ impl Scan<'_, '_> {
                 Some((Pattern::BoundsCheck, 1))
             }
             (Kind::Atomic, _) => Some((Pattern::Atomic, 1)),
-            (Kind::Compute, _) if divisions::by_variable(self, at) => Some((Pattern::Division, 1)),
+            (Kind::Compute, _)
+                if divisions::by_variable(&self.function.instructions, self.code, at) =>
+            {
+                Some((Pattern::Division, 1))
+            }
             (Kind::Call(Some(to)), _) => self.call(FileAddr(to)),
             _ => None,
         }
@@ -194,8 +223,7 @@ impl Scan<'_, '_> {
         if (self.callees.names)(to).is_some_and(allocates_in_go) {
             return Some((Pattern::GoAllocation, 1));
         }
-        let own = (self.code.addr.0..self.code.addr.0.saturating_add(self.code.bytes.len() as u64))
-            .contains(&to.0);
+        let own = self.code.holds(to);
         let small = (!own).then(|| (self.callees.small)(to)).flatten();
         small.map(|instructions| (Pattern::SmallCall, instructions))
     }

@@ -4,9 +4,10 @@
 //! an instruction of interest between a jump back and its target, a large constant before a call that copies, enough
 //! loads and stores in straight code.
 
+use super::passed::Passed;
 use super::{Called, LEAST_COPIED, LEAST_ZEROED};
 use crate::code::Code;
-use crate::decode::{Sort, quick};
+use crate::decode::{Sort, Way, quick};
 use deadweight_trace::syscall::Arch;
 
 /// What is known of the code that a function calls or jumps to.
@@ -26,7 +27,7 @@ const SMALL: usize = 64 + 16;
 
 /// What `scan` may find in a function.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interest {
+pub(super) struct Interest {
     /// Copies and clearing.
     pub(super) moves: bool,
     /// Bounds checks in a loop.
@@ -39,18 +40,19 @@ pub struct Interest {
 
 impl Interest {
     /// What `code` is worth reading for; none if for nothing. Everything for architectures without a quick decoder.
-    #[must_use]
-    pub fn of(code: &Code<'_>, targets: &impl Targets) -> Option<Self> {
+    pub(super) fn of(code: &Code<'_>, targets: &impl Targets, passed: &mut Passed) -> Option<Self> {
         const ALL: Interest = Interest { moves: true, checks: true, loops: true, shape: true };
+        passed.clear();
         if code.arch != Arch::X86_64 {
             return Some(ALL);
         }
-        let mut screen = Screen::new(code, targets);
+        let mut screen = Screen::new(code, targets, passed);
         if screen.run().is_none() {
             // Bytes that the table does not know: the complete decoder decides.
             return Some(ALL);
         }
         let found = screen.found();
+        passed.is_complete = true;
         (found != Self::default()).then_some(found)
     }
 }
@@ -79,6 +81,7 @@ pub fn may_be_small(code: &Code<'_>, targets: &impl Targets) -> bool {
 struct Screen<'s, T> {
     code: &'s Code<'s>,
     targets: &'s T,
+    passed: &'s mut Passed,
     /// Jumps back: the target, and where they are.
     back: Vec<(u64, u64)>,
     /// Instructions that are of interest in a loop.
@@ -107,10 +110,11 @@ struct Straight {
 }
 
 impl<'s, T: Targets> Screen<'s, T> {
-    fn new(code: &'s Code<'s>, targets: &'s T) -> Self {
+    fn new(code: &'s Code<'s>, targets: &'s T, passed: &'s mut Passed) -> Self {
         Self {
             code,
             targets,
+            passed,
             back: Vec::new(),
             inside: Vec::new(),
             calls: Vec::new(),
@@ -125,9 +129,13 @@ impl<'s, T: Targets> Screen<'s, T> {
     /// Passes all instructions; none if it meets one that it does not know.
     fn run(&mut self) -> Option<()> {
         let (mut rest, mut addr, mut count) = (self.code.bytes, self.code.addr.0, 0);
+        let mut offset = 0_u32;
         while !rest.is_empty() {
             let (len, sort) = quick(rest, addr)?;
             let end = addr.wrapping_add(len as u64);
+            let behind = offset.checked_add(u32::try_from(len).ok()?)?;
+            self.passed.note(offset, behind, sort);
+            offset = behind;
             self.pass(&rest[..len], addr, end, sort);
             self.found.shape |= sort == Sort::Spill && count < ENTRY;
             count += 1;
@@ -141,7 +149,7 @@ impl<'s, T: Targets> Screen<'s, T> {
         let stepped = std::mem::replace(&mut self.straight.stepped, sort == Sort::Step);
         let straight = &mut self.straight;
         match sort {
-            Sort::Other | Sort::Step => {}
+            Sort::Other | Sort::Step | Sort::Stops => {}
             Sort::Constant(value) => self.constant(bytes, value),
             Sort::Load(bytes) => straight.loads = straight.loads.saturating_add(bytes),
             Sort::Store(bytes) => straight.stores = straight.stores.saturating_add(bytes),
@@ -153,11 +161,14 @@ impl<'s, T: Targets> Screen<'s, T> {
                 self.calls(addr, target);
                 self.settle(end);
             }
-            Sort::Through(slot) => {
+            Sort::Through(slot, way) => {
                 self.calls(addr, slot);
-                self.pointer |= self.targets.called(slot) == Some(Called::Moves);
+                let called = self.targets.called(slot);
+                self.pointer |= called == Some(Called::Moves);
+                let panics = matches!(called, Some(Called::BoundsPanic | Called::Other));
+                self.passed.loads_panic |= way == Way::Loads && panics;
             }
-            Sort::Leaves => {
+            Sort::Leaves(_) => {
                 self.found.moves |= self.pointer && (self.straight.large || self.kept);
                 self.settle(end);
             }
@@ -275,7 +286,7 @@ mod tests {
         let bytes = hex(code);
         let code =
             Code { arch: Arch::X86_64, abi: Abi::Platform, addr: FileAddr(0), bytes: &bytes };
-        Interest::of(&code, &At100(called)).is_some()
+        Interest::of(&code, &At100(called), &mut Passed::default()).is_some()
     }
 
     #[test]

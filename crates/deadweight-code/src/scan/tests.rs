@@ -38,10 +38,7 @@ fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
     let written = |addr| if addr == CALLED { 256 } else { 0 };
     let callees = Callees { names: &names, small: &small, written: &written };
     let targets = At100 { called: called(name), is_small: name.is_empty() };
-    let found = match Interest::of(&code, &targets) {
-        Some(interest) => scan(&code, interest, &callees),
-        None => Vec::new(),
-    };
+    let found = scan(&code, &targets, &callees, &mut Passed::default());
     found.into_iter().map(|m| (m.pattern, m.at.0, m.depth, m.amount)).collect()
 }
 

@@ -6,7 +6,7 @@ use super::code_bytes::CodeBytes;
 use super::functions::{Function, Functions};
 use super::routines::Routines;
 use deadweight_code::Code;
-use deadweight_code::scan::{self, Called, Callees, Interest, Match, Targets};
+use deadweight_code::scan::{self, Called, Callees, Match, Passed, Targets};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
 use std::sync::OnceLock;
@@ -37,14 +37,14 @@ pub(super) fn scan(
     let work = Work { functions, routines, code, small };
     let next = AtomicUsize::new(0);
     let run = || {
-        let mut hits = Vec::new();
+        let (mut hits, mut passed) = (Vec::new(), Passed::default());
         loop {
             let first = next.fetch_add(CHUNK, Ordering::Relaxed);
             let last = functions.list.len().min(first.saturating_add(CHUNK));
             if first >= last {
                 return hits;
             }
-            (first..last).for_each(|number| work.scan(number, &mut hits));
+            (first..last).for_each(|number| work.scan(number, &mut passed, &mut hits));
         }
     };
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
@@ -70,14 +70,13 @@ struct Work<'w, 'd> {
 }
 
 impl<'d> Work<'_, 'd> {
-    fn scan(&self, number: usize, hits: &mut Vec<Hit>) {
+    fn scan(&self, number: usize, passed: &mut Passed, hits: &mut Vec<Hit>) {
         let Some(code) = self.code_of(&self.functions.list[number]) else { return };
-        let Some(interest) = Interest::of(&code, self) else { return };
         let names = |addr: FileAddr| self.name(addr);
         let small = |addr: FileAddr| self.small(addr);
         let written = |addr: FileAddr| self.written(addr);
         let callees = Callees { names: &names, small: &small, written: &written };
-        let found = scan::scan(&code, interest, &callees);
+        let found = scan::scan(&code, self, &callees, passed);
         hits.extend(found.into_iter().map(|found| Hit { function: number, found }));
     }
 

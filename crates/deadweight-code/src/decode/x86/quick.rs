@@ -19,9 +19,11 @@ pub(crate) enum Sort {
     /// A call of a fixed target.
     Call(u64),
     /// A call or jump through memory at a fixed address, or a load of a pointer from there.
-    Through(u64),
-    /// Ends straight code: a return, a jump or call through a register or other memory.
-    Leaves,
+    Through(u64, Way),
+    /// Ends straight code: a return, a jump or call through a register or other memory, `int3`, `ud2`.
+    Leaves(Way),
+    /// Rarely used instructions that the next one does not follow: `ud0`, `ud1`, `int1`, `iret`, `sysret`, `sysexit`.
+    Stops,
     /// A `lock` prefix or an exchange with memory, or a division of integers.
     Slow,
     /// A block instruction with a `rep` prefix.
@@ -36,6 +38,19 @@ pub(crate) enum Sort {
     Spill,
     /// Counts a register down by one.
     Step,
+}
+
+/// How an instruction goes on from something that is not in its own bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The next instruction follows: it only loads.
+    Loads,
+    /// The next instruction follows in the end.
+    Calls,
+    /// It may go anywhere.
+    Jumps,
+    /// It ends the function, or the program.
+    Ends,
 }
 
 /// The prefixes of an instruction.
@@ -192,17 +207,16 @@ fn one_byte(
             other => Some(other),
         },
         0xa4..=0xa5 | 0xaa..=0xab if prefixes.repeated => plain(0, Sort::Block),
-        0xc2 | 0xca => plain(2, Sort::Leaves),
-        0xc3 | 0xcb | 0xcc => plain(0, Sort::Leaves),
+        0xc2 | 0xca => plain(2, Sort::Leaves(Way::Ends)),
+        0xc3 | 0xcb | 0xcc => plain(0, Sort::Leaves(Way::Ends)),
+        0xcf | 0xf1 => plain(0, Sort::Stops),
         0xc8 => plain(3, Sort::Other),
         0x68 | 0xa9 => plain(full, Sort::Other),
         0x6a | 0xa8 | 0xb0..=0xb7 | 0xcd | 0xe4..=0xe7 => plain(1, Sort::Other),
         0x50..=0x5f | 0x6c..=0x6f | 0x90..=0x99 | 0x9b..=0x9f | 0xa4..=0xa7 | 0xaa..=0xaf => {
             plain(0, Sort::Other)
         }
-        0xc9 | 0xcf | 0xd7 | 0xec..=0xef | 0xf1 | 0xf4..=0xf5 | 0xf8..=0xfd => {
-            plain(0, Sort::Other)
-        }
+        0xc9 | 0xd7 | 0xec..=0xef | 0xf4..=0xf5 | 0xf8..=0xfd => plain(0, Sort::Other),
         _ => None,
     }
 }
@@ -232,14 +246,17 @@ fn with_operand(
     let operand = operand(code, at)?;
     let len = at + operand.len + size;
     let word = if prefixes.wide { 8 } else { 4 };
-    let fixed = operand.fixed.map(|distance| {
-        Sort::Through(addr.wrapping_add(len as u64).wrapping_add_signed(distance.into()))
-    });
+    let fixed = |way| {
+        let end = addr.wrapping_add(len as u64);
+        let to = |distance: i32| Sort::Through(end.wrapping_add_signed(distance.into()), way);
+        operand.fixed.map(to)
+    };
     let sort = match (opcode, operand.middle) {
         _ if prefixes.locked => Sort::Slow,
         (0x86 | 0x87, _) if operand.in_memory => Sort::Slow,
         (0xf6 | 0xf7, 6 | 7) => Sort::Slow,
-        (0xff, 2..=5) => fixed.unwrap_or(Sort::Leaves),
+        (0xff, 2..=3) => fixed(Way::Calls).unwrap_or(Sort::Leaves(Way::Calls)),
+        (0xff, 4..=5) => fixed(Way::Jumps).unwrap_or(Sort::Leaves(Way::Jumps)),
         (0xff, 1) => Sort::Step,
         (0x83, 5) if code.get(len - 1) == Some(&1) => Sort::Step,
         (0x83, 0) if code.get(len - 1) == Some(&0xff) => Sort::Step,
@@ -251,7 +268,7 @@ fn with_operand(
             let value = code.get(len - 4..len)?.try_into().map_or(0, u32::from_le_bytes);
             Sort::Constant(value.into())
         }
-        (0x8b, _) if operand.in_memory => fixed.unwrap_or(Sort::Load(word)),
+        (0x8b, _) if operand.in_memory => fixed(Way::Loads).unwrap_or(Sort::Load(word)),
         (0x8a, _) if operand.in_memory => Sort::Load(1),
         _ => Sort::Other,
     };
@@ -275,7 +292,14 @@ fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(us
         | 0x77
         | 0xa0..=0xa2
         | 0xa8..=0xaa
-        | 0xc8..=0xcf => Some((at, if opcode == 0x0b { Sort::Leaves } else { Sort::Other })),
+        | 0xc8..=0xcf => {
+            let sort = match opcode {
+                0x0b => Sort::Leaves(Way::Ends),
+                0x07 | 0x35 => Sort::Stops,
+                _ => Sort::Other,
+            };
+            Some((at, sort))
+        }
         0x80..=0x8f => near(code, addr, at, 4, true),
         0x38 => Some((at + 1 + operand(code, at + 1)?.len, Sort::Other)),
         0x3a => Some((at + 2 + operand(code, at + 1)?.len, Sort::Other)),
@@ -287,6 +311,7 @@ fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(us
             let bytes = if narrow { 8 } else { 16 };
             let sort = match opcode {
                 _ if prefixes.locked => Sort::Slow,
+                0xb9 | 0xff => Sort::Stops,
                 _ if operand.in_memory => moved(opcode, bytes),
                 _ => Sort::Other,
             };
@@ -320,33 +345,79 @@ fn moved(opcode: u8, bytes: u32) -> Sort {
 
 #[cfg(test)]
 mod tests {
-    use super::{Sort, step};
+    use super::{Sort, Way, step};
+    use crate::instruction::Kind;
     use crate::tests::hex;
     use iced_x86::{Decoder, DecoderOptions};
+    use proptest::prelude::*;
 
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "real code; the decoder itself reads nothing")]
-    fn lengths_are_those_of_the_complete_decoder() {
-        let own = std::env::current_exe().ok().and_then(|path| std::fs::read(path).ok());
-        let own = own.expect("the test's own file");
-        // Its code, whatever else: bytes that are no code have lengths too.
-        let part = &own[own.len() / 8..][..own.len().min(8 << 20) / 2];
-        let mut decoder = Decoder::with_ip(64, part, 0, DecoderOptions::NONE);
+    /// What the complete decoder says of the same instruction, as far as its way on matters.
+    fn goes_on_alike(sort: Sort, kind: Kind) -> bool {
+        match kind {
+            Kind::Branch(to) => sort == Sort::To { target: to, falls: true },
+            Kind::Jump(Some(to)) => sort == Sort::To { target: to, falls: false },
+            Kind::Call(Some(to)) if to != 0 => sort == Sort::Call(to),
+            Kind::Jump(None) => {
+                matches!(sort, Sort::Through(_, Way::Jumps) | Sort::Leaves(Way::Jumps))
+            }
+            Kind::Call(None) => {
+                matches!(sort, Sort::Through(_, Way::Calls) | Sort::Leaves(Way::Calls))
+            }
+            Kind::Return | Kind::Trap => matches!(sort, Sort::Leaves(Way::Ends) | Sort::Stops),
+            Kind::Atomic => sort == Sort::Slow,
+            Kind::CopyBlock | Kind::FillBlock => sort == Sort::Block,
+            _ => !matches!(
+                sort,
+                Sort::To { .. }
+                    | Sort::Call(_)
+                    | Sort::Through(_, Way::Calls | Way::Jumps)
+                    | Sort::Leaves(_)
+                    | Sort::Stops
+            ),
+        }
+    }
+
+    /// Compares both decoders on all instructions from the start of `code` on: how many are the same, and how many only the
+    /// complete one knows.
+    fn compared(code: &[u8]) -> (u32, u32) {
+        let mut decoder = Decoder::with_ip(64, code, 0x1000, DecoderOptions::NONE);
+        let mut facts = iced_x86::InstructionInfoFactory::new();
         let (mut same, mut unknown) = (0_u32, 0_u32);
         while decoder.can_decode() {
             let at = decoder.position();
             let native = decoder.decode();
-            let rest = &part[at..];
-            match step(rest, 0) {
+            let rest = &code[at..];
+            match step(rest, native.ip()) {
                 _ if native.is_invalid() => {}
                 None => unknown += 1,
-                Some((len, _)) => {
-                    assert_eq!(len, native.len(), "{:x?}", &rest[..16.min(rest.len())]);
+                Some((len, sort)) => {
+                    let bytes = &rest[..16.min(rest.len())];
+                    assert_eq!(len, native.len(), "{bytes:x?}");
+                    let kind = super::super::lower(&native, &mut facts).kind;
+                    assert!(goes_on_alike(sort, kind), "{sort:?} {kind:?} {bytes:x?}");
                     same += 1;
                 }
             }
         }
+        (same, unknown)
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "real code; the decoder itself reads nothing")]
+    fn lengths_and_ways_are_those_of_the_complete_decoder() {
+        let own = std::env::current_exe().ok().and_then(|path| std::fs::read(path).ok());
+        let own = own.expect("the test's own file");
+        // Its code, whatever else: bytes that are no code have lengths too.
+        let part = &own[own.len() / 8..][..own.len().min(8 << 20) / 2];
+        let (same, unknown) = compared(part);
         assert!(same > 100_000 && unknown < same / 100, "{same} {unknown}");
+    }
+
+    proptest! {
+        #[test]
+        fn random_bytes_have_the_same_lengths(bytes in proptest::collection::vec(any::<u8>(), 0..400)) {
+            compared(&bytes);
+        }
     }
 
     #[test]
@@ -371,9 +442,13 @@ mod tests {
             ("ba00010000", Sort::Constant(256)),
             ("48c7c200010000", Sort::Constant(256)),
             ("e8fb000000", Sort::Call(0x100)),
-            ("ff15fa000000", Sort::Through(0x100)),
-            ("488b05f9000000", Sort::Through(0x100)),
-            ("ffd3", Sort::Leaves),
+            ("ff15fa000000", Sort::Through(0x100, Way::Calls)),
+            ("ff25fa000000", Sort::Through(0x100, Way::Jumps)),
+            ("488b05f9000000", Sort::Through(0x100, Way::Loads)),
+            ("ffd3", Sort::Leaves(Way::Calls)),
+            ("ffe3", Sort::Leaves(Way::Jumps)),
+            ("c3", Sort::Leaves(Way::Ends)),
+            ("0fb9c0", Sort::Stops),
             ("75fe", Sort::To { target: 0, falls: true }),
             ("ebfe", Sort::To { target: 0, falls: false }),
             ("f0ff07", Sort::Slow),
