@@ -12,7 +12,7 @@ use crate::abi::{Abi, Convention};
 use crate::code::Code;
 use crate::instruction::{Division, Instruction};
 use deadweight_trace::syscall::Arch;
-pub(crate) use x86::quick::{Sort, Way};
+pub(crate) use x86::quick::{Sort, Way, set};
 
 /// The registers of the function's calling convention.
 pub(crate) fn convention(code: &Code<'_>) -> Convention {

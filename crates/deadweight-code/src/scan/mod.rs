@@ -7,6 +7,8 @@
 //! The rules are those of the cost classes as far as machine code decides them: checks that wait for a load, copies into
 //! fresh memory, and everything in a function without optimisation are left out here as there.
 
+mod checks;
+mod copies;
 mod divisions;
 mod moves;
 mod passed;
@@ -19,7 +21,6 @@ use crate::instruction::{Instruction, Kind};
 use crate::roles::{Role, RolesFor, Shape, moves_blocks, routine};
 use crate::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::FileAddr;
-use passed::Depths;
 pub use passed::Passed;
 use quick::Quick;
 use screen::Interest;
@@ -146,14 +147,28 @@ pub fn scan(
     {
         return vec![found];
     }
-    if passed.is_complete && !interest.moves {
-        let depths = &Depths::of(code, passed);
-        let quick = Quick { code, passed, depths, callees };
-        if !interest.checks || !quick.may_check() {
-            return quick.matches();
-        }
+    if !passed.is_complete {
+        return complete(code, interest, callees);
     }
-    complete(code, interest, callees)
+    let quick = Quick::new(code, passed, callees);
+    quickly(&quick, interest).unwrap_or_else(|| complete(code, interest, callees))
+}
+
+/// All matches from parts of the function; none if all of it must be read.
+fn quickly(quick: &Quick<'_, '_>, interest: Interest) -> Option<Vec<Match>> {
+    let copies = if interest.moves { copies::matches(quick)? } else { Vec::new() };
+    let mut found = quick.matches();
+    if interest.checks {
+        let checks = checks::matches(quick)?;
+        // The check at the end of a loop that only moves belongs to the loop.
+        if interest.moves && checks.iter().any(|check| quick.ends_own_block(check)) {
+            return None;
+        }
+        found.extend(checks);
+    }
+    found.extend(copies);
+    found.sort_unstable_by_key(|found| (found.at, found.pattern));
+    Some(found)
 }
 
 /// The same from all instructions.

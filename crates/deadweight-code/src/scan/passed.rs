@@ -7,6 +7,8 @@ use crate::abi::Abi;
 use crate::code::Code;
 use crate::decode::{Sort, Way};
 use crate::function::graph::{End, Graph};
+use crate::instruction::Registers;
+use deadweight_trace::units::FileAddr;
 
 /// Notes of the quick pass over one function. Offsets are from its first byte.
 #[derive(Debug, Default)]
@@ -21,6 +23,14 @@ pub struct Passed {
     pub(super) events: Vec<(u32, Event)>,
     /// Whether a pointer to a routine that panics is loaded, and may be called through a register.
     pub(super) loads_panic: bool,
+    /// Where enough may be copied, from and to: straight code with stores, and calls of routines that move memory. In order.
+    pub(super) sites: Vec<(u32, u32)>,
+    /// Registers that get a large constant.
+    pub(super) constants: Registers,
+    /// Whether stores may clear enough memory.
+    pub(super) clears: bool,
+    /// Whether a pointer to a routine that moves memory is loaded, and may be called through a register.
+    pub(super) loads_move: bool,
 }
 
 /// An instruction that ends a block.
@@ -50,6 +60,10 @@ impl Passed {
     pub(super) fn clear(&mut self) {
         self.is_complete = false;
         self.loads_panic = false;
+        self.clears = false;
+        self.loads_move = false;
+        self.constants = Registers::default();
+        self.sites.clear();
         self.starts.clear();
         self.turns.clear();
         self.events.clear();
@@ -72,6 +86,24 @@ impl Passed {
             Sort::Call(to) => self.events.push((at, Event::Call(to))),
             _ => {}
         }
+    }
+
+    /// The code from instruction `first` on up to the end of instruction `last`.
+    pub(super) fn part<'c>(&self, code: &Code<'c>, first: usize, last: usize) -> Option<Code<'c>> {
+        let from = *self.starts.get(first)?;
+        let to = self.starts.get(last + 1).map_or(code.bytes.len(), |to| *to as usize);
+        let bytes = code.bytes.get(from as usize..to)?;
+        let addr = FileAddr(code.addr.0.wrapping_add(u64::from(from)));
+        Some(Code { addr, bytes, ..*code })
+    }
+
+    /// Where jumps and branches of the function lead in it, in order.
+    pub(super) fn entered(&self, code: &Code<'_>) -> Vec<u32> {
+        let targets = self.turns.iter().filter_map(|turn| self.instruction(code, turn.target?));
+        let mut entered: Vec<u32> = targets.map(|number| self.starts[number]).collect();
+        entered.sort_unstable();
+        entered.dedup();
+        entered
     }
 
     /// The number of the instruction at an address.
