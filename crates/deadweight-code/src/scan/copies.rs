@@ -196,7 +196,7 @@ impl<'k, 'c> Sizes<'k, 'c> {
             (Kind::Call(_) | Kind::Jump(_), Role::Copy(_)) => self.of_function.has(self.size),
             (Kind::Call(_) | Kind::Jump(_), Role::Zeroing(_)) => !self.of_function.is_empty(),
             (Kind::Call(None) | Kind::Jump(None), _) if instruction.memory.is_none() => {
-                let may_move = self.quick.passed.loads_move;
+                let may_move = instruction.reads.meets(self.quick.passed.movers);
                 may_move && self.of_function.and(self.of_part).has(self.size)
             }
             (Kind::Call(_) | Kind::Jump(_), Role::Work) => {

@@ -29,8 +29,8 @@ pub struct Passed {
     pub(super) constants: Registers,
     /// Whether stores may clear enough memory.
     pub(super) clears: bool,
-    /// Whether a pointer to a routine that moves memory is loaded, and may be called through a register.
-    pub(super) loads_move: bool,
+    /// Registers that get a pointer to a routine that moves memory, which may be called through them.
+    pub(super) movers: Registers,
 }
 
 /// An instruction that ends a block.
@@ -61,7 +61,7 @@ impl Passed {
         self.is_complete = false;
         self.loads_panic = false;
         self.clears = false;
-        self.loads_move = false;
+        self.movers = Registers::default();
         self.constants = Registers::default();
         self.sites.clear();
         self.starts.clear();

@@ -188,7 +188,12 @@ impl<'s, T: Targets> Screen<'s, T> {
             Sort::Through(slot, way) => {
                 let called = self.calls(addr, slot);
                 self.pointer |= called == Some(Called::Moves);
-                self.passed.loads_move |= way == Way::Loads && called == Some(Called::Moves);
+                if way == Way::Loads
+                    && called == Some(Called::Moves)
+                    && let Some((register, _)) = set(bytes)
+                {
+                    self.passed.movers.insert(register);
+                }
                 let panics = matches!(called, Some(Called::BoundsPanic | Called::Other));
                 self.passed.loads_panic |= way == Way::Loads && panics;
             }
@@ -305,7 +310,7 @@ impl<'s, T: Targets> Screen<'s, T> {
     /// What was found, of loops only what is in one.
     fn found(mut self) -> Interest {
         self.settle(self.code.addr.0.saturating_add(self.code.bytes.len() as u64));
-        if self.passed.loads_move {
+        if !self.passed.movers.is_empty() {
             self.passed.sites.append(&mut self.through);
         }
         self.passed.sites.sort_unstable();
