@@ -238,9 +238,7 @@ fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
 /// caller's code shows how much.
 #[must_use]
 pub fn moves_blocks(name: &str) -> bool {
-    use routine::Routine as R;
-    let routine = routine::named(name);
-    matches!(routine, Some(R::Copy | R::CopyFixed | R::Fill | R::Zero | R::ZeroFixed))
+    routine::named(name).is_some_and(routine::Routine::moves)
 }
 
 /// Gives instruction `i` a role, if it has none yet.

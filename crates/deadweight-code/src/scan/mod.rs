@@ -18,7 +18,7 @@ mod screen;
 use crate::code::{Code, Names};
 use crate::function::Function;
 use crate::instruction::{Instruction, Kind};
-use crate::roles::{Role, RolesFor, Shape, moves_blocks, routine};
+use crate::roles::{Role, RolesFor, Shape, routine};
 use crate::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::FileAddr;
 pub use passed::Passed;
@@ -98,10 +98,9 @@ pub fn called(name: &str) -> Option<Called> {
     if allocates_in_go(name) {
         return Some(Called::GoAllocation);
     }
-    let routine = routine::named(name);
-    match routine {
+    match routine::named(name) {
         Some(routine::Routine::BoundsPanic) => Some(Called::BoundsPanic),
-        _ if moves_blocks(name) => Some(Called::Moves),
+        Some(routine) if routine.moves() => Some(Called::Moves),
         Some(_) => Some(Called::Other),
         None => routine::returns_zeroed(name).then_some(Called::Other),
     }
