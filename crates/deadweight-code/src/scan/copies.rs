@@ -150,6 +150,10 @@ fn in_part(
         let whole = matches!(instruction.kind, Kind::Call(_) | Kind::Jump(_) | Kind::CopyBlock);
         let is_large = (LEAST_COPIED..=moves::MOST).contains(&run.bytes);
         let counts = is_large && !run.looped && !moves::fills_fresh_memory(run);
+        if counts && !whole && quick.is_before_jump_back(offset(instruction)?) {
+            // Whether a loop does nothing else may depend on a register that the whole function sets to zero only.
+            return None;
+        }
         if counts && (whole || runs.insert(run.at)) {
             let depth = quick.depth(offset(instruction)?);
             let (pattern, callee) = (Pattern::Copy, instruction.callee().map(FileAddr));

@@ -89,6 +89,13 @@ impl<'q, 'c> Quick<'q, 'c> {
         small.map(|instructions| (Pattern::SmallCall, instructions))
     }
 
+    /// Whether the block of the instruction at this offset ends with a jump to or before it.
+    pub(super) fn is_before_jump_back(&self, offset: u32) -> bool {
+        let turns = &self.passed.turns;
+        let turn = turns.get(turns.partition_point(|turn| turn.at < offset));
+        turn.and_then(|turn| turn.target).is_some_and(|to| to <= self.addr(offset))
+    }
+
     /// Whether a match is at a branch back.
     pub(super) fn ends_own_block(&self, found: &Match) -> bool {
         let turns = &self.passed.turns;
