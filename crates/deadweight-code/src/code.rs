@@ -19,6 +19,13 @@ pub struct Code<'a> {
     pub bytes: &'a [u8],
 }
 
+impl Code<'_> {
+    /// Whether an address is in it.
+    pub(crate) fn holds(&self, addr: FileAddr) -> bool {
+        (self.addr.0..self.addr.0.saturating_add(self.bytes.len() as u64)).contains(&addr.0)
+    }
+}
+
 /// Names the code at an address, or behind a fixed pointer (an entry of the GOT) at that address: the function that holds
 /// the address, not only a function that begins there.
 pub type Names<'n> = dyn Fn(FileAddr) -> Option<&'n str> + 'n;

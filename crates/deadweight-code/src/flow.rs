@@ -1,8 +1,45 @@
-//! Reachability within a function, by its jumps and branches.
+//! Where code leads: reachability within a function, by its jumps and branches, and the first call of straight code.
 //!
 //! Not for loops; see `function::loops`.
 
+use crate::code::Code;
+use crate::decode::{self, Sort, Way, quick};
 use crate::instruction::{Instruction, Kind};
+use deadweight_trace::syscall::Arch;
+
+/// What straight code calls first, see [`Instruction::callee`]; none if a branch or its end comes before.
+#[must_use]
+pub fn first_call(code: &Code<'_>) -> Option<u64> {
+    if code.arch == Arch::X86_64
+        && let Some(found) = quick_first_call(code)
+    {
+        return found;
+    }
+    let found = decode::search(code, |instruction| match instruction.kind {
+        Kind::Call(_) => Some(instruction.callee()),
+        _ => instruction.ends_block().then_some(None),
+    });
+    found.flatten()
+}
+
+/// The same by the quick decoder; none if that does not know.
+fn quick_first_call(code: &Code<'_>) -> Option<Option<u64>> {
+    let (mut rest, mut addr) = (code.bytes, code.addr.0);
+    while !rest.is_empty() {
+        let (len, sort) = quick(rest, addr)?;
+        match sort {
+            Sort::Call(to) | Sort::Through(to, Way::Calls) => return Some(Some(to)),
+            Sort::Leaves(Way::Calls) => return None,
+            Sort::To { .. } | Sort::Leaves(_) | Sort::Through(_, Way::Jumps) | Sort::Stops => {
+                return Some(None);
+            }
+            _ => {}
+        }
+        rest = &rest[len..];
+        addr = addr.wrapping_add(len as u64);
+    }
+    Some(None)
+}
 
 /// Whether instruction `to` is reachable from instruction `from` through instructions that `among` accepts (all by index).
 /// A jump with an unknown target may go anywhere.

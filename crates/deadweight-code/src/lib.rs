@@ -43,6 +43,7 @@ mod tests;
 
 pub use abi::Abi;
 pub use code::{Code, Names};
+pub use flow::first_call;
 pub use function::Function;
 pub use function::listing::Line;
 pub use function::loops::Loop;

@@ -63,6 +63,11 @@ impl SingleAssignment {
         Self { only: single, saved, branches }
     }
 
+    /// Where nothing is known of the whole function.
+    pub(super) fn unknown(saved: Registers) -> Self {
+        Self { only: [None; Reg::COUNT], saved, branches: Vec::new() }
+    }
+
     /// The constant that `register` holds at every use, if it does.
     pub(super) fn constant(&self, register: Reg) -> Option<i64> {
         match self.only[register.index()] {

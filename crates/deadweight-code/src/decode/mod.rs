@@ -12,7 +12,7 @@ use crate::abi::{Abi, Convention};
 use crate::code::Code;
 use crate::instruction::{Division, Instruction};
 use deadweight_trace::syscall::Arch;
-pub(crate) use x86::quick::Sort;
+pub(crate) use x86::quick::{Sort, Way, set};
 
 /// The registers of the function's calling convention.
 pub(crate) fn convention(code: &Code<'_>) -> Convention {
@@ -32,6 +32,14 @@ pub(crate) fn instructions(code: &Code<'_>) -> Vec<Instruction> {
     match code.arch {
         Arch::X86_64 => x86::decode(code.bytes, code.addr.0),
         Arch::Aarch64 => aarch64::decode(code.bytes, code.addr.0),
+    }
+}
+
+/// Passes the function's instructions to `pass`, in order of address, until it returns a value.
+pub(crate) fn search<T>(code: &Code<'_>, pass: impl FnMut(Instruction) -> Option<T>) -> Option<T> {
+    match code.arch {
+        Arch::X86_64 => x86::one_by_one(code.bytes, code.addr.0).find_map(pass),
+        Arch::Aarch64 => aarch64::decode(code.bytes, code.addr.0).into_iter().find_map(pass),
     }
 }
 

@@ -5,6 +5,7 @@
 //! - Must not know: traces or samples as such; `machine_code` joins both.
 
 mod chain;
+pub(crate) mod graph;
 pub(crate) mod listing;
 pub(crate) mod loops;
 mod nest;
@@ -59,6 +60,16 @@ impl Function {
     /// Its shape only.
     pub(crate) fn read_shape(code: &Code<'_>) -> Shape {
         Self::with(code, &|_| None, |body, function| function.shape = roles::shape(body)).shape
+    }
+
+    /// Whether it may spill its arguments at entry: false where [`Shape::is_spilling`] would say so.
+    pub(crate) fn may_spill(code: &Code<'_>) -> bool {
+        let mut entry = Vec::with_capacity(roles::ENTRY);
+        decode::search(code, |instruction| {
+            entry.push(instruction);
+            (entry.len() == roles::ENTRY).then_some(())
+        });
+        roles::spills_arguments(&entry, &decode::convention(code))
     }
 
     /// Whether it is small only: see [`Function::calls_if_small`].

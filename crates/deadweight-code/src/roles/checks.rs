@@ -20,6 +20,18 @@ const LOOP: usize = 64;
 /// How far other uses of a loaded length are searched.
 const LOOK_AHEAD: usize = 12;
 
+/// How many instructions before and behind the branch of a check the rules look at, and how many behind it where a jump leads
+/// to one of those before; but for [`ROUND`].
+pub(crate) const AROUND: (usize, usize, usize) =
+    (2 * APART + LOOK_BACK, LOOK_AHEAD + 2, LOOP + LOOK_AHEAD);
+/// How far the backward jump of the loop around a load may be.
+pub(crate) const ROUND: usize = 512;
+
+/// Whether the index of the check at branch `at`, which goes on at `hot`, was just loaded.
+pub(super) fn is_after_load(body: &Body<'_, '_>, at: usize, hot: usize) -> bool {
+    compare(body, at).is_some_and(|compare| fed_by_load(body, compare, hot))
+}
+
 /// Marks all of `body`.
 pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
     for (at, instruction) in body.instructions.iter().enumerate() {
@@ -32,9 +44,10 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
         let hot = if taken.is_some() { Some(at + 1) } else { body.at(target) };
         let compare = compare(body, at);
         let role = match end {
-            Routine::BoundsPanic => Role::BoundsCheck {
-                after_load: compare.zip(hot).is_some_and(|(c, hot)| fed_by_load(body, c, hot)),
-            },
+            Routine::BoundsPanic => {
+                let after_load = hot.is_some_and(|hot| is_after_load(body, at, hot));
+                Role::BoundsCheck { after_load }
+            }
             Routine::WriteBarrier => Role::WriteBarrier,
             Routine::OtherPanic => Role::OtherCheck,
             _ => continue,
@@ -183,8 +196,6 @@ fn is_used(body: &Body<'_, '_>, compare: usize, hot: usize, register: Reg) -> bo
 /// Whether instruction `at` reads the same address in each iteration of the loop around it, which nothing there writes: a
 /// width, a spilled variable. Such a load is not waited for.
 fn is_fixed(body: &Body<'_, '_>, at: usize) -> bool {
-    /// How far the loop's backward jump may be.
-    const ROUND: usize = 512;
     let memory = body.instructions[at].memory.filter(|m| m.index.is_none() && !m.thread_local);
     let Some((memory, base)) = memory.and_then(|m| Some((m, m.base?))) else { return false };
     let head = |i: &Instruction| i.target().filter(|to| *to <= body.instructions[at].addr);

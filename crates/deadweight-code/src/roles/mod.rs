@@ -15,9 +15,14 @@ mod shape;
 mod values;
 
 use crate::body::Body;
+use crate::code::{Code, Names};
+use crate::decode;
 use crate::flow;
 use crate::instruction::{Instruction, Kind};
+use crate::single_assignment::SingleAssignment;
+pub(super) use checks::{AROUND as AROUND_CHECK, ROUND};
 pub use shape::Shape;
+pub(super) use shape::{ENTRY, spills_arguments};
 
 /// The purpose of an instruction.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -165,6 +170,44 @@ fn comes_round(body: &Body<'_, '_>, target: u64, at: usize) -> bool {
     back && body.at(target).is_none_or(round)
 }
 
+/// A part of a function, from where nothing is known of registers.
+#[derive(Copy, Clone)]
+pub(super) struct Part<'p> {
+    pub(super) instructions: &'p [Instruction],
+    /// As in [`Body`].
+    pub(super) entered: &'p [bool],
+    /// The first instructions of the function.
+    pub(super) entry: &'p [Instruction],
+}
+
+/// The roles of what moves memory in a part of a function. `alone`: whether no more than one jump leads to an instruction.
+/// None if a loop with a constant count is among the first `count` instructions: what it clears the whole function decides.
+pub(super) fn runs_of_part(
+    code: &Code<'_>,
+    part: Part<'_>,
+    names: &Names<'_>,
+    alone: &dyn Fn(usize) -> bool,
+    count: usize,
+) -> Option<Vec<Role>> {
+    let convention = decode::convention(code);
+    let values = values::Values::fresh(part.entry, &convention);
+    let single = SingleAssignment::unknown(convention.saved);
+    let Part { instructions, entered, .. } = part;
+    let body = Body { instructions, entered, convention, names, single };
+    let mut roles = vec![Role::Work; instructions.len()];
+    let counted = runs::mark_from(&body, values, alone, &mut roles);
+    counted.is_none_or(|at| at >= count).then_some(roles)
+}
+
+/// Whether the index of the check at branch `at` of a part, which goes on at `hot`, was just loaded.
+pub(super) fn is_after_load(code: &Code<'_>, part: Part<'_>, at: usize, hot: usize) -> bool {
+    let convention = decode::convention(code);
+    let single = SingleAssignment::unknown(convention.saved);
+    let Part { instructions, entered, .. } = part;
+    let body = Body { instructions, entered, convention, names: &|_| None, single };
+    checks::is_after_load(&body, at, hot)
+}
+
 /// The shape of `body`.
 pub(super) fn shape(body: &Body<'_, '_>) -> Shape {
     shape::of(body)
@@ -195,9 +238,7 @@ fn atomics(body: &Body<'_, '_>, roles: &mut [Role]) {
 /// caller's code shows how much.
 #[must_use]
 pub fn moves_blocks(name: &str) -> bool {
-    use routine::Routine as R;
-    let routine = routine::named(name);
-    matches!(routine, Some(R::Copy | R::CopyFixed | R::Fill | R::Zero | R::ZeroFixed))
+    routine::named(name).is_some_and(routine::Routine::moves)
 }
 
 /// Gives instruction `i` a role, if it has none yet.

@@ -28,6 +28,11 @@ pub(crate) enum Routine {
 }
 
 impl Routine {
+    /// Whether it copies or sets memory, and does nothing else.
+    pub(crate) fn moves(self) -> bool {
+        self.fills() || matches!(self, Self::Copy | Self::CopyFixed)
+    }
+
     /// Whether it sets memory to a value, and does nothing else.
     pub(crate) fn fills(self) -> bool {
         matches!(self, Self::Fill | Self::Zero | Self::ZeroFixed)
@@ -116,49 +121,77 @@ fn variant(rest: &str) -> bool {
     .any(|v| rest.starts_with(v))
 }
 
+/// Words in the names of panics because of an index.
+const BOUNDS: [&str; 14] = [
+    // Rust's core
+    "panic_bounds_check",
+    "slice_index_fail",
+    "slice_start_index_len_fail",
+    "slice_end_index_len_fail",
+    "slice_index_order_fail",
+    "slice_error_fail",
+    // Zig: `debug.FullPanic(...).outOfBounds` and its older form
+    "outOfBounds",
+    "panicOutOfBounds",
+    "startGreaterThanEnd",
+    "panicStartGreaterThanEnd",
+    // Crystal: `*raise<IndexError>:NoReturn`
+    "raise<IndexError>",
+    // C++: `std::__throw_out_of_range_fmt`, and GNU's hardened containers
+    "__throw_out_of_range",
+    "__glibcxx_assert_fail",
+    // D, Nim and others
+    "raiseIndexError",
+];
+/// Words in the names of other panics.
+const OTHER: [&str; 16] = [
+    "core::panicking::",
+    "4core9panicking",
+    "unwrap_failed",
+    "expect_failed",
+    "len_mismatch_fail",
+    "handle_alloc_error",
+    "capacity_overflow",
+    "FullPanic",
+    "debug.panic",
+    "builtin.panic",
+    // Crystal's mark of functions that don't return.
+    ":NoReturn",
+    "__crystal_raise",
+    "std::__throw_",
+    "_ZSt20__throw",
+    "__stack_chk_fail",
+    "__ubsan_handle",
+];
+/// What creates the error value of a panic.
+const VALUES: [&str; 3] = ["IndexError::new", "IndexError.new", "IndexError@"];
+
+/// Whether a name may hold one of these words: each has one of these four letters. A binary has a hundred thousand names.
+fn may_panic(name: &str) -> bool {
+    name.as_bytes().windows(4).any(|four| {
+        matches!(
+            four,
+            b"anic"
+                | b"fail"
+                | b"hrow"
+                | b"rais"
+                | b"exEr"
+                | b"OfBo"
+                | b"rTha"
+                | b"c_er"
+                | b"over"
+                | b"oRet"
+                | b"ubsa"
+        )
+    })
+}
+
 fn panic(name: &str) -> Option<Routine> {
-    const BOUNDS: [&str; 14] = [
-        // Rust's core
-        "panic_bounds_check",
-        "slice_index_fail",
-        "slice_start_index_len_fail",
-        "slice_end_index_len_fail",
-        "slice_index_order_fail",
-        "slice_error_fail",
-        // Zig: `debug.FullPanic(...).outOfBounds` and its older form
-        "outOfBounds",
-        "panicOutOfBounds",
-        "startGreaterThanEnd",
-        "panicStartGreaterThanEnd",
-        // Crystal: `*raise<IndexError>:NoReturn`
-        "raise<IndexError>",
-        // C++: `std::__throw_out_of_range_fmt`, and GNU's hardened containers
-        "__throw_out_of_range",
-        "__glibcxx_assert_fail",
-        // D, Nim and others
-        "raiseIndexError",
-    ];
-    const OTHER: [&str; 16] = [
-        "core::panicking::",
-        "4core9panicking",
-        "unwrap_failed",
-        "expect_failed",
-        "len_mismatch_fail",
-        "handle_alloc_error",
-        "capacity_overflow",
-        "FullPanic",
-        "debug.panic",
-        "builtin.panic",
-        // Crystal's mark of functions that don't return.
-        ":NoReturn",
-        "__crystal_raise",
-        "std::__throw_",
-        "_ZSt20__throw",
-        "__stack_chk_fail",
-        "__ubsan_handle",
-    ];
+    if !may_panic(name) {
+        return None;
+    }
     let has = |list: &[&str]| list.iter().any(|part| name.contains(part));
-    if ["IndexError::new", "IndexError.new", "IndexError@"].iter().any(|part| name.contains(part)) {
+    if has(&VALUES) {
         Some(Routine::PanicValue)
     } else if has(&BOUNDS) {
         Some(Routine::BoundsPanic)
@@ -208,6 +241,13 @@ mod tests {
             ("std::__throw_out_of_range_fmt(char const*, ...)", BoundsPanic),
         ] {
             assert_eq!(named(name), Some(routine), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_word_of_a_panic_has_letters_that_are_searched_first() {
+        for word in BOUNDS.iter().chain(&OTHER).chain(&VALUES) {
+            assert!(may_panic(word), "{word}");
         }
     }
 

@@ -6,7 +6,7 @@
 
 use super::routine::{self, Routine};
 use super::values::{Operand, Value, Values};
-use super::{Place, Role, Run};
+use super::{Role, Run};
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Reg};
 use std::ops::Range;
@@ -53,17 +53,28 @@ impl Piece {
 
 /// Marks all of `body`.
 pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
+    mark_from(body, Values::new(body), &|at| entries(body, at) == 1, roles);
+}
+
+/// The same with these values at its start. `alone`: whether only one jump leads to an instruction. Returns where the first
+/// loop with a constant count begins.
+pub(super) fn mark_from(
+    body: &Body<'_, '_>,
+    values: Values,
+    alone: &dyn Fn(usize) -> bool,
+    roles: &mut [Role],
+) -> Option<usize> {
+    let mut counted = None;
     let count = body.instructions.len();
     let mut scan = Scan {
         body,
-        values: Values::new(body),
+        values,
         loads: Vec::new(),
         used: vec![false; count],
         pieces: Vec::new(),
         rounds: None,
         rest: false,
     };
-    let entries = entries(body);
     for block in body.blocks() {
         let first = block.start;
         let inside = &body.instructions[block.clone()];
@@ -71,10 +82,11 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
         scan.rounds = None;
         if first == 0 || !body.instructions[first - 1].falls_through() {
             scan.values.forget();
-        } else if entries[first] == 1 && loops(inside) {
+        } else if loops(inside) && alone(first) {
             scan.rounds = rounds(&scan.values, inside);
+            counted = counted.or(scan.rounds.map(|_| first));
             scan.values.enter_loop(inside);
-        } else if entries[first] > 0 {
+        } else if body.entered[first] {
             scan.values.forget();
         }
         let mut start = first;
@@ -84,7 +96,7 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
                 roles[at] = role;
             }
             scan.note(at, instruction);
-            scan.values.pass(body, at, instruction);
+            scan.values.pass(&body.convention, at, instruction);
             if matches!(instruction.kind, Kind::Call(_)) {
                 scan.settle(start..at + 1, roles);
                 start = at + 1;
@@ -92,6 +104,7 @@ pub(super) fn mark(body: &Body<'_, '_>, roles: &mut [Role]) {
         }
         scan.settle(start..block.end, roles);
     }
+    counted
 }
 
 struct Scan<'a, 'n> {
@@ -109,13 +122,10 @@ struct Scan<'a, 'n> {
     rest: bool,
 }
 
-/// The number of jumps and branches to each instruction; two stands for two or more.
-fn entries(body: &Body<'_, '_>) -> Vec<u8> {
-    let mut entries = vec![0u8; body.instructions.len()];
-    for at in body.instructions.iter().filter_map(|i| body.at(i.target()?)) {
-        entries[at] = entries[at].saturating_add(1).min(2);
-    }
-    entries
+/// The number of jumps and branches to an instruction.
+fn entries(body: &Body<'_, '_>, at: usize) -> usize {
+    let addr = Some(body.instructions[at].addr);
+    body.instructions.iter().filter(|i| i.target() == addr).count()
 }
 
 /// Whether a block ends with a branch to its own start.
@@ -143,11 +153,7 @@ impl Scan<'_, '_> {
             Some(Value::Constant(bytes)) => u32::try_from(bytes).unwrap_or(0),
             _ => 0,
         };
-        let place = |register: Option<&Reg>| match register.map(|r| self.values.of(*r)) {
-            Some(Value::Frame) => Place::Frame,
-            Some(Value::Returned) => Place::Returned,
-            _ => Place::Unknown,
-        };
+        let place = |register: Option<&Reg>| self.values.place(register);
         let [to, from] = match (instruction.kind, &convention.block) {
             (Kind::CopyBlock | Kind::FillBlock, Some(block)) => {
                 [place(block.first()), place(block.get(1))]

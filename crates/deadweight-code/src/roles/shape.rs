@@ -3,6 +3,7 @@
 //! Two signs, which differ between toolchains: arguments spilled at entry, and memory operands in the frame. Not for
 //! judging a single function: shapes are added up over a program's hot functions.
 
+use crate::abi::Convention;
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Registers};
 use std::ops::AddAssign;
@@ -107,7 +108,7 @@ pub(super) fn of(body: &Body<'_, '_>) -> Shape {
         }
         known.push(place);
     }
-    shape.spilling = u64::from(spills_arguments(body));
+    shape.spilling = u64::from(spills_arguments(body.instructions, &body.convention));
     shape
 }
 
@@ -122,14 +123,16 @@ fn frame_place(body: &Body<'_, '_>, instruction: &Instruction) -> Option<(bool, 
 /// Callee-saved registers that unoptimised code may use: GCC uses one for temporaries.
 const FEW: u32 = 1;
 
+/// How many instructions from its entry a function spills its arguments.
+pub(crate) const ENTRY: usize = 16;
+
 /// Whether argument registers are stored to the frame before any use, by code that keeps nothing in registers. Optimised
 /// code that runs short of registers saves callee-saved registers first.
-fn spills_arguments(body: &Body<'_, '_>) -> bool {
-    let c = &body.convention;
+pub(crate) fn spills_arguments(instructions: &[Instruction], c: &Convention) -> bool {
     let mut arguments: Registers = c.arguments.iter().copied().collect();
     let kept = c.saved.without(Registers::of(&[c.frame]));
     let mut saved = 0;
-    for instruction in body.instructions.iter().take(16) {
+    for instruction in instructions.iter().take(ENTRY) {
         let source = instruction.data[0].filter(|_| instruction.kind == Kind::Store);
         let memory = instruction.memory;
         let in_frame = memory.is_some_and(|m| m.is_at(c.frame) && m.offset < 0);

@@ -4,6 +4,7 @@
 //! path leads to it.
 
 use super::Place;
+use crate::abi::Convention;
 use crate::body::Body;
 use crate::instruction::{Instruction, Kind, Memory, Reg, Registers};
 
@@ -51,17 +52,27 @@ pub(super) struct Values {
 }
 
 impl Values {
-    /// At the entry of `body`.
-    pub(super) fn new(body: &Body<'_, '_>) -> Self {
+    /// Where nothing is known, in a function of which these are the first instructions. Registers that hold one value in
+    /// the whole function are not known.
+    pub(super) fn fresh(entry: &[Instruction], convention: &Convention) -> Self {
         Self {
             held: [Value::Unknown; Reg::COUNT],
             version: [0; Reg::COUNT],
             stepped: [0; Reg::COUNT],
             writes: 0,
-            stack: body.convention.stack,
-            frame: keeps_frame(body).then_some(body.convention.frame),
+            stack: convention.stack,
+            frame: keeps_frame(entry, convention).then_some(convention.frame),
+            constant: [None; Reg::COUNT],
+            always_zero: Registers::default(),
+        }
+    }
+
+    /// At the entry of `body`.
+    pub(super) fn new(body: &Body<'_, '_>) -> Self {
+        Self {
             constant: std::array::from_fn(|i| body.single.constant(numbered(i))),
             always_zero: always_zero(body),
+            ..Self::fresh(body.instructions, &body.convention)
         }
     }
 
@@ -102,6 +113,15 @@ impl Values {
         self.held[register.index()]
     }
 
+    /// The kind of memory that `register` points to, if it is an address of a block.
+    pub(super) fn place(&self, register: Option<&Reg>) -> Place {
+        match register.map(|r| self.of(*r)) {
+            Some(Value::Frame) => Place::Frame,
+            Some(Value::Returned) => Place::Returned,
+            _ => Place::Unknown,
+        }
+    }
+
     /// The operand of `memory`, and the offset from it in bytes.
     pub(super) fn operand(&self, memory: &Memory) -> (Operand, i64) {
         let versioned = |r: Reg| (r, self.version[r.index()]);
@@ -118,8 +138,7 @@ impl Values {
     }
 
     /// Updates the values past instruction number `at`.
-    pub(super) fn pass(&mut self, body: &Body<'_, '_>, at: usize, instruction: &Instruction) {
-        let convention = &body.convention;
+    pub(super) fn pass(&mut self, convention: &Convention, at: usize, instruction: &Instruction) {
         if let Kind::Call(_) = instruction.kind {
             self.call(convention.saved, convention.stack);
             self.held[convention.result.index()] = Value::Returned;
@@ -201,9 +220,8 @@ fn narrow(i: usize) -> u8 {
 }
 
 /// Whether the frame register is set from the stack pointer near the entry.
-fn keeps_frame(body: &Body<'_, '_>) -> bool {
-    let convention = &body.convention;
-    body.instructions.iter().take(8).any(|i| {
+fn keeps_frame(entry: &[Instruction], convention: &Convention) -> bool {
+    entry.iter().take(8).any(|i| {
         let from_stack = i.data[1] == Some(convention.stack)
             || i.memory.is_some_and(|m| m.base == Some(convention.stack));
         matches!(i.kind, Kind::Move | Kind::Address | Kind::Compute)

@@ -7,17 +7,24 @@
 //! The rules are those of the cost classes as far as machine code decides them: checks that wait for a load, copies into
 //! fresh memory, and everything in a function without optimisation are left out here as there.
 
+mod checks;
+mod copies;
 mod divisions;
 mod moves;
+mod passed;
+mod quick;
 mod screen;
 
 use crate::code::{Code, Names};
 use crate::function::Function;
 use crate::instruction::{Instruction, Kind};
-use crate::roles::{Role, RolesFor, Shape, moves_blocks, routine};
+use crate::roles::{Role, RolesFor, Shape, routine};
 use crate::symbol_role::{self, SymbolRole};
 use deadweight_trace::units::FileAddr;
-pub use screen::{Interest, Targets, may_be_small};
+pub use passed::Passed;
+use quick::Quick;
+use screen::Interest;
+pub use screen::{Targets, may_be_small};
 
 /// What may cost time.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -91,10 +98,9 @@ pub fn called(name: &str) -> Option<Called> {
     if allocates_in_go(name) {
         return Some(Called::GoAllocation);
     }
-    let routine = routine::named(name);
-    match routine {
+    match routine::named(name) {
         Some(routine::Routine::BoundsPanic) => Some(Called::BoundsPanic),
-        _ if moves_blocks(name) => Some(Called::Moves),
+        Some(routine) if routine.moves() => Some(Called::Moves),
         Some(_) => Some(Called::Other),
         None => routine::returns_zeroed(name).then_some(Called::Other),
     }
@@ -125,14 +131,47 @@ pub fn written(code: &Code<'_>) -> u32 {
     memory.fold(0, |sum: u32, memory| sum.saturating_add(memory.size))
 }
 
-/// All matches in a function of what is of [`Interest`], in order of address.
+/// All matches in a function, in order of address. `passed` is overwritten.
 #[must_use]
-pub fn scan(code: &Code<'_>, interest: Interest, callees: &Callees<'_>) -> Vec<Match> {
+pub fn scan(
+    code: &Code<'_>,
+    targets: &impl Targets,
+    callees: &Callees<'_>,
+    passed: &mut Passed,
+) -> Vec<Match> {
+    let Some(interest) = Interest::of(code, targets, passed) else { return Vec::new() };
     if interest.shape
+        && Function::may_spill(code)
         && let Some(found) = unoptimised(code)
     {
         return vec![found];
     }
+    if !passed.is_complete {
+        return complete(code, interest, callees);
+    }
+    let quick = Quick::new(code, passed, callees);
+    quickly(&quick, interest).unwrap_or_else(|| complete(code, interest, callees))
+}
+
+/// All matches from parts of the function; none if all of it must be read.
+fn quickly(quick: &Quick<'_, '_>, interest: Interest) -> Option<Vec<Match>> {
+    let copies = if interest.moves { copies::matches(quick)? } else { Vec::new() };
+    let mut found = quick.matches();
+    if interest.checks {
+        let checks = checks::matches(quick)?;
+        // The check at the end of a loop that only moves belongs to the loop.
+        if interest.moves && checks.iter().any(|check| quick.ends_own_block(check)) {
+            return None;
+        }
+        found.extend(checks);
+    }
+    found.extend(copies);
+    found.sort_unstable_by_key(|found| (found.at, found.pattern));
+    Some(found)
+}
+
+/// The same from all instructions.
+fn complete(code: &Code<'_>, interest: Interest, callees: &Callees<'_>) -> Vec<Match> {
     let roles = RolesFor { moves: interest.moves, checks: interest.checks };
     let function = &Function::read_for(code, callees.names, roles);
     let depths = function.loop_depths();
@@ -183,7 +222,11 @@ impl Scan<'_, '_> {
                 Some((Pattern::BoundsCheck, 1))
             }
             (Kind::Atomic, _) => Some((Pattern::Atomic, 1)),
-            (Kind::Compute, _) if divisions::by_variable(self, at) => Some((Pattern::Division, 1)),
+            (Kind::Compute, _)
+                if divisions::by_variable(&self.function.instructions, self.code, at) =>
+            {
+                Some((Pattern::Division, 1))
+            }
             (Kind::Call(Some(to)), _) => self.call(FileAddr(to)),
             _ => None,
         }
@@ -194,8 +237,7 @@ impl Scan<'_, '_> {
         if (self.callees.names)(to).is_some_and(allocates_in_go) {
             return Some((Pattern::GoAllocation, 1));
         }
-        let own = (self.code.addr.0..self.code.addr.0.saturating_add(self.code.bytes.len() as u64))
-            .contains(&to.0);
+        let own = self.code.holds(to);
         let small = (!own).then(|| (self.callees.small)(to)).flatten();
         small.map(|instructions| (Pattern::SmallCall, instructions))
     }

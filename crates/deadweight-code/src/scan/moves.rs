@@ -9,7 +9,7 @@ use deadweight_trace::units::FileAddr;
 use std::collections::BTreeSet;
 
 /// No value and no buffer of constant size has more bytes: then the constant is of a path that is never taken.
-const MOST: u32 = 1 << 28;
+pub(super) const MOST: u32 = 1 << 28;
 
 pub(super) fn matches(scan: &Scan<'_, '_>) -> Vec<Match> {
     let mut found = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn matches(scan: &Scan<'_, '_>) -> Vec<Match> {
 }
 
 /// A copy into memory just allocated fills a buffer for its owner.
-fn fills_fresh_memory(run: &Run) -> bool {
+pub(super) fn fills_fresh_memory(run: &Run) -> bool {
     run.to == Place::Returned && run.from != Place::Frame
 }
 

@@ -4,9 +4,11 @@
 //! an instruction of interest between a jump back and its target, a large constant before a call that copies, enough
 //! loads and stores in straight code.
 
+use super::passed::Passed;
 use super::{Called, LEAST_COPIED, LEAST_ZEROED};
 use crate::code::Code;
-use crate::decode::{Sort, quick};
+use crate::decode::{Sort, Way, quick, set};
+use crate::instruction::Reg;
 use deadweight_trace::syscall::Arch;
 
 /// What is known of the code that a function calls or jumps to.
@@ -26,7 +28,7 @@ const SMALL: usize = 64 + 16;
 
 /// What `scan` may find in a function.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
-pub struct Interest {
+pub(super) struct Interest {
     /// Copies and clearing.
     pub(super) moves: bool,
     /// Bounds checks in a loop.
@@ -39,18 +41,19 @@ pub struct Interest {
 
 impl Interest {
     /// What `code` is worth reading for; none if for nothing. Everything for architectures without a quick decoder.
-    #[must_use]
-    pub fn of(code: &Code<'_>, targets: &impl Targets) -> Option<Self> {
+    pub(super) fn of(code: &Code<'_>, targets: &impl Targets, passed: &mut Passed) -> Option<Self> {
         const ALL: Interest = Interest { moves: true, checks: true, loops: true, shape: true };
+        passed.clear();
         if code.arch != Arch::X86_64 {
             return Some(ALL);
         }
-        let mut screen = Screen::new(code, targets);
+        let mut screen = Screen::new(code, targets, passed);
         if screen.run().is_none() {
             // Bytes that the table does not know: the complete decoder decides.
             return Some(ALL);
         }
         let found = screen.found();
+        passed.is_complete = true;
         (found != Self::default()).then_some(found)
     }
 }
@@ -79,6 +82,7 @@ pub fn may_be_small(code: &Code<'_>, targets: &impl Targets) -> bool {
 struct Screen<'s, T> {
     code: &'s Code<'s>,
     targets: &'s T,
+    passed: &'s mut Passed,
     /// Jumps back: the target, and where they are.
     back: Vec<(u64, u64)>,
     /// Instructions that are of interest in a loop.
@@ -94,7 +98,22 @@ struct Screen<'s, T> {
     kept: bool,
     /// ... or any register a pointer to a routine that moves.
     pointer: bool,
+    third: Third,
+    /// Calls through registers with a third argument that may be a large constant.
+    through: Vec<(u32, u32)>,
 }
+
+/// What the register of the third argument may hold: the size, for routines that move.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+enum Third {
+    /// No constant, or a small one.
+    Small,
+    /// A large constant or another register's value, unless it was overwritten.
+    Large,
+}
+
+/// The register of the third argument: RDX.
+const THIRD: Reg = Reg::general(2);
 
 /// What straight code has done up to now.
 #[derive(Copy, Clone, Debug, Default)]
@@ -104,13 +123,16 @@ struct Straight {
     stores: u32,
     large: bool,
     stepped: bool,
+    /// Whether it is a loop that counts down, and stores.
+    repeats: bool,
 }
 
 impl<'s, T: Targets> Screen<'s, T> {
-    fn new(code: &'s Code<'s>, targets: &'s T) -> Self {
+    fn new(code: &'s Code<'s>, targets: &'s T, passed: &'s mut Passed) -> Self {
         Self {
             code,
             targets,
+            passed,
             back: Vec::new(),
             inside: Vec::new(),
             calls: Vec::new(),
@@ -119,15 +141,22 @@ impl<'s, T: Targets> Screen<'s, T> {
             straight: Straight { start: code.addr.0, ..Straight::default() },
             kept: false,
             pointer: false,
+            third: Third::Small,
+            through: Vec::new(),
         }
     }
 
     /// Passes all instructions; none if it meets one that it does not know.
     fn run(&mut self) -> Option<()> {
         let (mut rest, mut addr, mut count) = (self.code.bytes, self.code.addr.0, 0);
+        let mut offset = 0_u32;
         while !rest.is_empty() {
             let (len, sort) = quick(rest, addr)?;
             let end = addr.wrapping_add(len as u64);
+            let behind = offset.checked_add(u32::try_from(len).ok()?)?;
+            self.passed.note(offset, behind, sort);
+            self.third(&rest[..len], offset, sort);
+            offset = behind;
             self.pass(&rest[..len], addr, end, sort);
             self.found.shape |= sort == Sort::Spill && count < ENTRY;
             count += 1;
@@ -141,23 +170,34 @@ impl<'s, T: Targets> Screen<'s, T> {
         let stepped = std::mem::replace(&mut self.straight.stepped, sort == Sort::Step);
         let straight = &mut self.straight;
         match sort {
-            Sort::Other | Sort::Step => {}
+            Sort::Other | Sort::Third | Sort::Step | Sort::Stops => {}
             Sort::Constant(value) => self.constant(bytes, value),
             Sort::Load(bytes) => straight.loads = straight.loads.saturating_add(bytes),
             Sort::Store(bytes) => straight.stores = straight.stores.saturating_add(bytes),
             Sort::Spill => straight.stores = straight.stores.saturating_add(8),
             Sort::Slow => self.inside.push(addr),
-            Sort::Block => self.found.moves = true,
+            Sort::Block => {
+                self.found.moves = true;
+                self.passed.sites.push((self.offset(addr), self.offset(end)));
+            }
             Sort::To { target, falls } => self.jump((addr, end), target, falls, stepped),
             Sort::Call(target) => {
                 self.calls(addr, target);
                 self.settle(end);
             }
-            Sort::Through(slot) => {
-                self.calls(addr, slot);
-                self.pointer |= self.targets.called(slot) == Some(Called::Moves);
+            Sort::Through(slot, way) => {
+                let called = self.calls(addr, slot);
+                self.pointer |= called == Some(Called::Moves);
+                if way == Way::Loads
+                    && called == Some(Called::Moves)
+                    && let Some((register, _)) = set(bytes)
+                {
+                    self.passed.movers.insert(register);
+                }
+                let panics = matches!(called, Some(Called::BoundsPanic | Called::Other));
+                self.passed.loads_panic |= way == Way::Loads && panics;
             }
-            Sort::Leaves => {
+            Sort::Leaves(_) => {
                 self.found.moves |= self.pointer && (self.straight.large || self.kept);
                 self.settle(end);
             }
@@ -178,9 +218,49 @@ impl<'s, T: Targets> Screen<'s, T> {
         self.kept |= last == Some(&0xc7) || saved.contains(&register);
     }
 
+    /// Follows the third argument, and notes calls of routines that move as many bytes.
+    fn third(&mut self, bytes: &[u8], offset: u32, sort: Sort) {
+        // A jump may lead to code whose first call moves.
+        let moves = |to: u64| {
+            let called = self.targets.called(to).or_else(|| self.targets.moved_part(to));
+            called == Some(Called::Moves)
+        };
+        match sort {
+            Sort::Third => self.third = Third::Large,
+            Sort::Constant(value) => {
+                let Some((register, _)) = set(bytes) else { return };
+                let is_large = value >= LEAST_COPIED.into();
+                if register == THIRD {
+                    self.third = if is_large { Third::Large } else { Third::Small };
+                } else if is_large {
+                    self.passed.constants.insert(register);
+                }
+            }
+            Sort::Call(to)
+            | Sort::To { target: to, falls: false }
+            | Sort::Through(to, Way::Calls | Way::Jumps) => {
+                if self.third != Third::Small && moves(to) {
+                    let end = offset.saturating_add(u32::try_from(bytes.len()).unwrap_or(0));
+                    self.passed.sites.push((offset, end));
+                }
+                self.third = Third::Small;
+            }
+            Sort::Leaves(way) => {
+                if way != Way::Ends && self.third != Third::Small {
+                    let end = offset.saturating_add(u32::try_from(bytes.len()).unwrap_or(0));
+                    self.through.push((offset, end));
+                }
+                self.third = Third::Small;
+            }
+            Sort::Stops => self.third = Third::Small,
+            _ => {}
+        }
+    }
+
     /// Notes a call of `target`.
-    fn calls(&mut self, addr: u64, target: u64) {
-        match self.targets.called(target) {
+    fn calls(&mut self, addr: u64, target: u64) -> Option<Called> {
+        let called = self.targets.called(target);
+        match called {
             // Go's routines of a fixed size need no constant.
             Some(Called::Moves) => {
                 let fixed = self.code.abi == crate::Abi::Go;
@@ -191,6 +271,7 @@ impl<'s, T: Targets> Screen<'s, T> {
             Some(Called::Other) => {}
             None => self.calls.push((addr, target)),
         }
+        called
     }
 
     fn jump(&mut self, (addr, end): (u64, u64), target: u64, falls: bool, stepped: bool) {
@@ -199,7 +280,9 @@ impl<'s, T: Targets> Screen<'s, T> {
             self.back.push((target, addr));
             // A loop that counts down moves its bytes many times.
             let same = target >= self.straight.start;
-            self.found.moves |= stepped && same && self.straight.stores > 0;
+            let moves = stepped && same && self.straight.stores > 0;
+            self.found.moves |= moves;
+            self.straight.repeats |= moves;
         } else if !own.contains(&target) && falls {
             self.away.push(target);
         } else if !own.contains(&target) {
@@ -210,14 +293,27 @@ impl<'s, T: Targets> Screen<'s, T> {
 
     /// Straight code ends: notes whether it has moved enough.
     fn settle(&mut self, end: u64) {
-        let Straight { loads, stores, .. } = self.straight;
+        let Straight { loads, stores, start, repeats, .. } = self.straight;
         self.straight = Straight { start: end, ..Straight::default() };
         self.found.moves |= loads.min(stores) >= LEAST_COPIED || stores >= LEAST_ZEROED;
+        self.passed.clears |= stores >= LEAST_ZEROED;
+        if stores >= LEAST_COPIED || repeats {
+            self.passed.sites.push((self.offset(start), self.offset(end)));
+        }
+    }
+
+    /// The offset of an address in the function.
+    fn offset(&self, addr: u64) -> u32 {
+        u32::try_from(addr.wrapping_sub(self.code.addr.0)).unwrap_or(u32::MAX)
     }
 
     /// What was found, of loops only what is in one.
     fn found(mut self) -> Interest {
-        self.settle(0);
+        self.settle(self.code.addr.0.saturating_add(self.code.bytes.len() as u64));
+        if !self.passed.movers.is_empty() {
+            self.passed.sites.append(&mut self.through);
+        }
+        self.passed.sites.sort_unstable();
         let spans = spans(std::mem::take(&mut self.back));
         let within = |addr: &u64| {
             let after = spans.partition_point(|(first, _)| first <= addr);
@@ -275,7 +371,7 @@ mod tests {
         let bytes = hex(code);
         let code =
             Code { arch: Arch::X86_64, abi: Abi::Platform, addr: FileAddr(0), bytes: &bytes };
-        Interest::of(&code, &At100(called)).is_some()
+        Interest::of(&code, &At100(called), &mut Passed::default()).is_some()
     }
 
     #[test]

@@ -29,6 +29,10 @@ impl Targets for At100 {
     }
 }
 
+fn platform(bytes: &[u8]) -> Code<'_> {
+    Code { arch: Arch::X86_64, abi: Abi::Platform, addr: FileAddr(0), bytes }
+}
+
 /// The matches in code at address 0. `name`: of the code at 100h, which is small if it has none.
 fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
     let bytes = hex(code);
@@ -38,10 +42,7 @@ fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
     let written = |addr| if addr == CALLED { 256 } else { 0 };
     let callees = Callees { names: &names, small: &small, written: &written };
     let targets = At100 { called: called(name), is_small: name.is_empty() };
-    let found = match Interest::of(&code, &targets) {
-        Some(interest) => scan(&code, interest, &callees),
-        None => Vec::new(),
-    };
+    let found = scan(&code, &targets, &callees, &mut Passed::default());
     found.into_iter().map(|m| (m.pattern, m.at.0, m.depth, m.amount)).collect()
 }
 
@@ -178,6 +179,82 @@ proptest! {
         let code = Code { arch: Arch::X86_64, abi: Abi::Go, addr: FileAddr(u64::MAX - 9), bytes: &bytes };
         let targets = At100 { called: None, is_small: true };
         // At the end of the address space too.
-        let _ = Interest::of(&code, &targets);
+        let _ = Interest::of(&code, &targets, &mut Passed::default());
     }
+}
+
+/// Facts by address, so that all rules have something to find.
+struct ByAddress;
+
+impl ByAddress {
+    const NAMES: [&str; 6] = [
+        "memcpy",
+        "core::panicking::panic_bounds_check",
+        "memset",
+        "core::panicking::panic",
+        "core::panicking::panic_bounds_check",
+        "__throw_out_of_range",
+    ];
+
+    fn name(addr: u64) -> Option<&'static str> {
+        Self::NAMES.get(usize::try_from(addr / 16 % 12).unwrap()).copied()
+    }
+}
+
+impl Targets for ByAddress {
+    fn called(&self, addr: u64) -> Option<Called> {
+        Self::name(addr).and_then(called)
+    }
+
+    fn may_be_small(&self, addr: u64) -> bool {
+        addr.is_multiple_of(3)
+    }
+
+    fn moved_part(&self, addr: u64) -> Option<Called> {
+        self.called(addr)
+    }
+}
+
+/// The code of an ELF file: its first segment that may be executed.
+fn executable(file: &[u8]) -> &[u8] {
+    let number = |at: usize| u64::from_le_bytes(file[at..at + 8].try_into().unwrap());
+    let size = |at: usize| usize::try_from(number(at)).unwrap();
+    let headers = file[size(32)..].chunks_exact(56);
+    let code = (0..).zip(headers).find(|(_, header)| header[0] == 1 && header[4] & 1 == 1);
+    let at = size(32) + code.expect("it has code").0 * 56;
+    &file[size(at + 8)..][..size(at + 32)]
+}
+
+/// Real code, cut into pieces as if these were functions: parts show what the whole shows.
+#[test]
+#[expect(clippy::disallowed_methods, reason = "real code; the rules read no file")]
+fn parts_show_what_the_whole_function_shows() {
+    let own = std::env::current_exe().ok().and_then(|path| std::fs::read(path).ok());
+    let own = own.expect("the test's own file");
+    let names = |addr: FileAddr| ByAddress::name(addr.0);
+    let small = |addr: FileAddr| addr.0.is_multiple_of(3).then_some(7);
+    let callees = Callees { names: &names, small: &small, written: &|_| 0 };
+    let (mut passed, mut found, mut of_parts) = (Passed::default(), 0, 0);
+    let (mut rest, mut at) = (executable(&own), 0x10_0000);
+    while rest.len() > 4_000 {
+        let whole = Code { bytes: &rest[..4_000], addr: FileAddr(at), ..platform(&[]) };
+        let instructions = crate::decode::instructions(&whole);
+        // The last one may be cut off.
+        let end = instructions[instructions.len() - 1].addr;
+        let (bytes, later) = rest.split_at(usize::try_from(end - at).unwrap());
+        let code = Code { bytes, ..whole };
+        (rest, at) = (later, end);
+        let Some(interest) = Interest::of(&code, &ByAddress, &mut passed) else { continue };
+        let known = instructions.iter().all(|i| i.kind != Kind::Unknown || i.addr == end);
+        if !passed.is_complete || !known {
+            continue;
+        }
+        let whole = complete(&code, interest, &callees);
+        found += whole.len();
+        if let Some(parts) = quickly(&Quick::new(&code, &passed, &callees), interest) {
+            assert_eq!(parts, whole, "{interest:?} {bytes:02x?}");
+            of_parts += whole.len();
+        }
+    }
+    assert!(found > 200 && of_parts > 50, "{found} {of_parts}");
 }

@@ -2,7 +2,7 @@
 //!
 //! In: machine code and the file that it is from. Out: names by address. Does not copy code; see the parent.
 
-use super::{bytes_at, read};
+use super::{bytes_at, code, read};
 use crate::elf::Files;
 use crate::names::demangle::demangle;
 use crate::resolve::{Detail, resolve};
@@ -128,9 +128,7 @@ fn cold_bytes<'d, R: ReadRef<'d>>(file: &object::File<'d, R>, at: u64) -> Option
 
 /// The first function that the code at `at` calls, before any branch.
 pub(crate) fn first_call(at: u64, bytes: &[u8]) -> Option<u64> {
-    let code = read(at, &bytes[..bytes.len().min(COLD)], "");
-    let mut straight = code.instructions().iter().take_while(|i| !i.ends_block());
-    straight.find(|i| matches!(i.kind, Kind::Call(_)))?.callee()
+    deadweight_code::first_call(&code(at, &bytes[..bytes.len().min(COLD)], ""))
 }
 
 /// What a pointer in the file points to once the file is loaded.

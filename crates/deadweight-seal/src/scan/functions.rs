@@ -7,7 +7,8 @@ use super::code_bytes::CodeBytes;
 use crate::cfi::CallFrames;
 use crate::code::LARGEST;
 use crate::hash::ByFast;
-use crate::names::{pclntab, symbol_table};
+use crate::names::pclntab;
+use crate::names::symbol_table::FunctionSymbol;
 use deadweight_code::Abi;
 use object::ReadRef;
 use std::collections::HashSet;
@@ -33,7 +34,7 @@ pub(super) struct Function {
 impl Functions {
     pub(super) fn of<'d, R: ReadRef<'d>>(
         file: &object::File<'d, R>,
-        debug: Option<&object::File<'d, R>>,
+        symbols: &[FunctionSymbol<'_>],
         frames: Option<&CallFrames>,
         code: &CodeBytes<'_>,
     ) -> Self {
@@ -43,10 +44,8 @@ impl Functions {
             bounds.extend(go.functions().map(|(start, end)| (start, 0, end)));
         }
         bounds.extend(frames.into_iter().flat_map(CallFrames::functions).map(|(s, e)| (s, 1, e)));
-        for file in [Some(file), debug].into_iter().flatten() {
-            let symbols = symbol_table::functions(file).filter(|symbol| symbol.end > symbol.start);
-            bounds.extend(symbols.map(|symbol| (symbol.start, 2, symbol.end)));
-        }
+        let symbols = symbols.iter().filter(|symbol| symbol.end > symbol.start);
+        bounds.extend(symbols.map(|symbol| (symbol.start, 2, symbol.end)));
         bounds.sort_unstable();
         let mut functions = Self::default();
         let mut reached = 0;

@@ -11,12 +11,14 @@ mod code_bytes;
 mod functions;
 mod parallel;
 mod routines;
+mod threads;
 
 use crate::cfi;
 use crate::elf::content::Content;
 use crate::elf::debug_files::SeparateDebug;
 use crate::elf::{Files, Layout};
 use crate::frame::Frame;
+use crate::names::symbol_table;
 use crate::resolve::{BinaryInfo, Detail, resolve};
 use code_bytes::CodeBytes;
 use deadweight_code::scan::Pattern;
@@ -108,13 +110,15 @@ impl Binary {
         let code = CodeBytes::read(&file)?;
         let debug = self.separate.debug.as_ref().and_then(|d| object::File::parse(d).ok());
         let frames = cfi::call_frames(&self.content).0;
-        let functions = Functions::of(&file, debug.as_ref(), frames.as_ref(), &code);
+        let files = [Some(&file), debug.as_ref()].into_iter().flatten();
+        let symbols: Vec<_> = files.flat_map(symbol_table::functions).collect();
+        let functions = Functions::of(&file, &symbols, frames.as_ref(), &code);
         if functions.list.is_empty() {
             return Err("does not say where its functions begin: it has no symbols, no unwind \
                         tables and no table of Go's"
                 .into());
         }
-        let routines = Routines::of(&file, debug.as_ref(), &code);
+        let routines = Routines::of(&file, &symbols, &code);
         let hits = parallel::scan(&functions, &routines, &code);
         let mut scan = Scan {
             functions: functions.list.len(),

@@ -1,21 +1,18 @@
-//! Reads all functions, in several threads.
-//!
-//! Each thread takes the next few functions until there are none. Does not name what it finds.
+//! Reads all functions, in several threads. Does not name what it finds.
 
 use super::code_bytes::CodeBytes;
 use super::functions::{Function, Functions};
 use super::routines::Routines;
+use super::threads::in_threads;
 use deadweight_code::Code;
-use deadweight_code::scan::{self, Called, Callees, Interest, Match, Targets};
+use deadweight_code::scan::{self, Called, Callees, Match, Passed, Targets};
 use deadweight_trace::syscall::Arch;
 use deadweight_trace::units::FileAddr;
+use std::cell::RefCell;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// How many functions a thread takes at a time.
 const CHUNK: usize = 64;
-/// More threads are not started.
-const MOST_THREADS: usize = 16;
 /// A function with more bytes is not small: eight for each of the few dozen instructions.
 const LARGE: u32 = 512;
 
@@ -35,30 +32,19 @@ pub(super) fn scan(
 ) -> Vec<Hit> {
     let small = std::iter::repeat_with(OnceLock::new).take(functions.list.len()).collect();
     let work = Work { functions, routines, code, small };
-    let next = AtomicUsize::new(0);
-    let run = || {
-        let mut hits = Vec::new();
-        loop {
-            let first = next.fetch_add(CHUNK, Ordering::Relaxed);
-            let last = functions.list.len().min(first.saturating_add(CHUNK));
-            if first >= last {
-                return hits;
-            }
-            (first..last).for_each(|number| work.scan(number, &mut hits));
-        }
-    };
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
-    std::thread::scope(|scope| {
-        // Where no thread can be started, this one does the work.
-        let others: Vec<_> = (1..threads)
-            .filter_map(|_| std::thread::Builder::new().spawn_scoped(scope, run).ok())
-            .collect();
-        let mut hits = run();
-        for other in others {
-            hits.extend(other.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-        }
-        hits
+    in_threads(functions.list.len(), CHUNK, |range| {
+        PASSED.with_borrow_mut(|passed| {
+            let mut hits = Vec::new();
+            range.for_each(|number| work.scan(number, passed, &mut hits));
+            hits
+        })
     })
+    .concat()
+}
+
+thread_local! {
+    /// Notes of a function, in memory that serves the next one too.
+    static PASSED: RefCell<Passed> = RefCell::default();
 }
 
 struct Work<'w, 'd> {
@@ -70,14 +56,13 @@ struct Work<'w, 'd> {
 }
 
 impl<'d> Work<'_, 'd> {
-    fn scan(&self, number: usize, hits: &mut Vec<Hit>) {
+    fn scan(&self, number: usize, passed: &mut Passed, hits: &mut Vec<Hit>) {
         let Some(code) = self.code_of(&self.functions.list[number]) else { return };
-        let Some(interest) = Interest::of(&code, self) else { return };
         let names = |addr: FileAddr| self.name(addr);
         let small = |addr: FileAddr| self.small(addr);
         let written = |addr: FileAddr| self.written(addr);
         let callees = Callees { names: &names, small: &small, written: &written };
-        let found = scan::scan(&code, interest, &callees);
+        let found = scan::scan(&code, self, &callees, passed);
         hits.extend(found.into_iter().map(|found| Hit { function: number, found }));
     }
 

@@ -3,10 +3,11 @@
 //! All other names are left out: most calls are of functions that no rule asks for.
 
 use super::code_bytes::CodeBytes;
+use super::threads::in_threads;
 use crate::code::{R_X86_64_IRELATIVE, first_call, stub_slot};
 use crate::elf;
 use crate::hash::ByFast;
-use crate::names::symbol_table;
+use crate::names::symbol_table::FunctionSymbol;
 use deadweight_code::scan::{Called, called};
 use object::{
     Object, ObjectSection, ObjectSymbolTable, ReadRef, RelocationFlags, RelocationTarget,
@@ -14,6 +15,8 @@ use object::{
 use object::{ObjectSymbol, elf as constants};
 use std::collections::HashMap;
 
+/// How many names a thread reads at a time.
+const NAMES: usize = 1024;
 /// The size of a stub.
 const STUB: usize = 16;
 
@@ -27,6 +30,39 @@ pub(super) struct Routines<'d> {
     through: HashMap<u64, (&'d str, Called), ByFast>,
     /// Where parts begin that a compiler moved out of a function, in order.
     parts: Vec<u64>,
+    /// Which addresses may be one of these.
+    filter: Filter,
+}
+
+/// Stretches of addresses by a few of their bits: most addresses are of none of a few thousand routines.
+struct Filter(Vec<u64>);
+
+impl Filter {
+    /// Fits into a processor's first cache.
+    const BITS: u64 = 1 << 17;
+
+    fn bit(addr: u64) -> (usize, u64) {
+        let bit = (addr >> 6) % Self::BITS;
+        (usize::try_from(bit / 64).unwrap_or_default(), 1 << (bit % 64))
+    }
+
+    fn of(addresses: impl Iterator<Item = std::ops::Range<u64>>) -> Self {
+        let mut bits = vec![0; usize::try_from(Self::BITS / 64).unwrap_or_default()];
+        for range in addresses {
+            // All bits are set after so many steps.
+            let last = range.end.saturating_sub(1).min(range.start.saturating_add(Self::BITS << 6));
+            for stretch in range.start >> 6..=last >> 6 {
+                let (word, bit) = Self::bit(stretch << 6);
+                bits[word] |= bit;
+            }
+        }
+        Self(bits)
+    }
+
+    fn may_hold(&self, addr: u64) -> bool {
+        let (word, bit) = Self::bit(addr);
+        self.0[word] & bit != 0
+    }
 }
 
 #[derive(Copy, Clone)]
@@ -37,30 +73,38 @@ struct Routine<'d> {
     called: Called,
 }
 
+/// The routines among these symbols, and where parts of functions begin.
+fn named<'d>(symbols: &[FunctionSymbol<'d>]) -> (Vec<Routine<'d>>, Vec<u64>) {
+    let (mut own, mut parts) = (Vec::new(), Vec::new());
+    for FunctionSymbol { start, end, name } in symbols.iter().copied() {
+        if let Some(called) = called(name) {
+            // Hand-written code may have no size.
+            let end = end.max(start.saturating_add(1));
+            own.push(Routine { start, end, name, called });
+        } else if name.contains(".cold") {
+            parts.push(start);
+        }
+    }
+    (own, parts)
+}
+
 impl<'d> Routines<'d> {
     pub(super) fn of<R: ReadRef<'d>>(
         file: &object::File<'d, R>,
-        debug: Option<&object::File<'d, R>>,
+        symbols: &[FunctionSymbol<'d>],
         code: &CodeBytes<'d>,
     ) -> Self {
-        let mut own = Vec::new();
-        let mut parts = Vec::new();
-        for file in [Some(file), debug].into_iter().flatten() {
-            for symbol in symbol_table::functions(file) {
-                let (start, name) = (symbol.start, symbol.name);
-                if let Some(called) = called(name) {
-                    // Hand-written code may have no size.
-                    let end = symbol.end.max(start.saturating_add(1));
-                    own.push(Routine { start, end, name, called });
-                } else if name.contains(".cold") {
-                    parts.push(start);
-                }
-            }
+        let (mut own, mut parts) = (Vec::new(), Vec::new());
+        // Names are long, and each is searched for many words.
+        for (routines, starts) in in_threads(symbols.len(), NAMES, |range| named(&symbols[range])) {
+            own.extend(routines);
+            parts.extend(starts);
         }
         own.sort_unstable_by_key(|routine| (routine.start, routine.end, routine.name));
         parts.sort_unstable();
         let starts = own.iter().map(|routine| routine.start).collect();
-        let mut routines = Self { own, starts, through: HashMap::default(), parts };
+        let filter = Filter::of(std::iter::empty());
+        let mut routines = Self { own, starts, through: HashMap::default(), parts, filter };
         routines.pointers(file);
         for (addr, bytes) in code.stubs() {
             for (at, stub) in (addr..).step_by(STUB).zip(bytes.chunks_exact(STUB)) {
@@ -69,6 +113,9 @@ impl<'d> Routines<'d> {
                 routines.through.extend(to.map(|to| (at, to)));
             }
         }
+        let own = routines.own.iter().map(|routine| routine.start..routine.end);
+        let through = routines.through.keys().map(|at| *at..at.saturating_add(1));
+        routines.filter = Filter::of(own.chain(through));
         routines
     }
 
@@ -128,6 +175,9 @@ impl<'d> Routines<'d> {
 
     /// The routine at an address, or behind a pointer there.
     fn known(&self, addr: u64) -> Option<(&'d str, Called)> {
+        if !self.filter.may_hold(addr) {
+            return None;
+        }
         let own = self.holding(addr).map(|routine| (routine.name, routine.called));
         own.or_else(|| self.through.get(&addr).copied())
     }

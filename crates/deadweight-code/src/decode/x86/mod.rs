@@ -55,16 +55,23 @@ pub(crate) fn convention(abi: Abi) -> Convention {
 
 /// The instructions of `code` at address `addr`. Never more than there are bytes.
 pub(super) fn decode(code: &[u8], addr: u64) -> Vec<Instruction> {
+    // Compiled code has somewhat over four bytes per instruction.
+    let mut out = Vec::with_capacity(code.len() / 4 + 1);
+    out.extend(one_by_one(code, addr));
+    out
+}
+
+/// The same, each when it is asked for.
+pub(super) fn one_by_one(code: &[u8], addr: u64) -> impl Iterator<Item = Instruction> {
     let mut decoder = Decoder::with_ip(64, code, addr, DecoderOptions::NONE);
     let mut facts = InstructionInfoFactory::new();
     let mut native = iced_x86::Instruction::default();
-    // Compiled code has somewhat over four bytes per instruction.
-    let mut out = Vec::with_capacity(code.len() / 4 + 1);
-    while decoder.can_decode() {
-        decoder.decode_out(&mut native);
-        out.push(lower(&native, &mut facts));
-    }
-    out
+    std::iter::from_fn(move || {
+        decoder.can_decode().then(|| {
+            decoder.decode_out(&mut native);
+            lower(&native, &mut facts)
+        })
+    })
 }
 
 /// See [`super::division`].

@@ -3,6 +3,8 @@
 //! Several times as fast as the complete decoder, which is why it exists: most functions of a program hold nothing that
 //! `scan` looks for. Not for roles. Intel's manual, volume 2, chapter 2 and appendix A.
 
+use crate::instruction::Reg;
+
 /// What an instruction is, as far as it matters.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Sort {
@@ -19,15 +21,19 @@ pub(crate) enum Sort {
     /// A call of a fixed target.
     Call(u64),
     /// A call or jump through memory at a fixed address, or a load of a pointer from there.
-    Through(u64),
-    /// Ends straight code: a return, a jump or call through a register or other memory.
-    Leaves,
+    Through(u64, Way),
+    /// Ends straight code: a return, a jump or call through a register or other memory, `int3`, `ud2`.
+    Leaves(Way),
+    /// Rarely used instructions that the next one does not follow: `ud0`, `ud1`, `int1`, `iret`, `rsm`, `sysret`, `sysexit`.
+    Stops,
     /// A `lock` prefix or an exchange with memory, or a division of integers.
     Slow,
     /// A block instruction with a `rep` prefix.
     Block,
     /// A constant of this size into a register.
     Constant(u64),
+    /// Something else, perhaps a constant, into the register of the third argument (System V AMD64 ABI).
+    Third,
     /// Loads so many bytes.
     Load(u32),
     /// Stores so many bytes.
@@ -36,6 +42,19 @@ pub(crate) enum Sort {
     Spill,
     /// Counts a register down by one.
     Step,
+}
+
+/// How an instruction goes on from something that is not in its own bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// The next instruction follows: it only loads.
+    Loads,
+    /// The next instruction follows in the end.
+    Calls,
+    /// It may go anywhere.
+    Jumps,
+    /// It ends the function, or the program.
+    Ends,
 }
 
 /// The prefixes of an instruction.
@@ -47,8 +66,9 @@ struct Prefixes {
     locked: bool,
     /// REX.W, VEX.W.
     wide: bool,
-    /// REX.R: the second half of the registers.
+    /// REX.R and REX.B: the second half of the registers, for the middle and the last register of the encoding.
     high: bool,
+    high_base: bool,
     /// Bytes of a vector register, where the prefix says so.
     vector: u32,
 }
@@ -82,6 +102,7 @@ fn decoded(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
     if opcode & 0xf0 == 0x40 {
         prefixes.wide = opcode & 8 != 0;
         prefixes.high = opcode & 4 != 0;
+        prefixes.high_base = opcode & 1 != 0;
         at += 1;
         opcode = *code.get(at)?;
     }
@@ -107,6 +128,30 @@ fn decoded(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
     }
 }
 
+/// The number of RDX.
+const THIRD: u8 = 2;
+
+/// The general register that an instruction sets whole, and the constant that it gets, if it is one: for constants, moves,
+/// loads and addresses. None for what else there is.
+pub(crate) fn set(bytes: &[u8]) -> Option<(Reg, Option<u64>)> {
+    let at = bytes.iter().position(|byte| *byte != 0x66)?;
+    let (rex, rest) = match bytes.get(at..)? {
+        [rex, rest @ ..] if rex & 0xf0 == 0x40 => (*rex, rest),
+        rest => (0, rest),
+    };
+    let register = |high: u8, low: u8| Reg::general((high & 1) << 3 | low & 7);
+    let value = |bytes: &[u8]| bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte));
+    match rest {
+        [opcode @ 0xb8..=0xbf, rest @ ..] => Some((register(rex, *opcode), Some(value(rest)))),
+        [0xc7, operand, rest @ ..] if *operand >= 0xc0 => {
+            Some((register(rex, *operand), Some(value(rest))))
+        }
+        [0x89, operand, ..] if *operand >= 0xc0 => Some((register(rex, *operand), None)),
+        [0x8b | 0x8d, operand, ..] => Some((register(rex >> 2, operand >> 3), None)),
+        _ => None,
+    }
+}
+
 /// An operand in memory or a register.
 #[derive(Copy, Clone)]
 struct Operand {
@@ -115,6 +160,8 @@ struct Operand {
     /// The register or the rest of the opcode.
     middle: u8,
     in_memory: bool,
+    /// The last register, where it is no memory.
+    last: u8,
     /// Whether the address is the frame pointer minus something.
     in_frame: bool,
     /// The distance from the next instruction, where that is the whole address.
@@ -143,7 +190,8 @@ fn operand(code: &[u8], at: usize) -> Option<Operand> {
         }
         len += if far { 4 } else { usize::from(mode == 1) };
     }
-    Some(Operand { len, middle: byte >> 3 & 7, in_memory: mode != 3, in_frame, fixed })
+    let (middle, in_memory) = (byte >> 3 & 7, mode != 3);
+    Some(Operand { len, middle, in_memory, last: base, in_frame, fixed })
 }
 
 /// An instruction of the first table, whose opcode ends before `at`.
@@ -192,17 +240,17 @@ fn one_byte(
             other => Some(other),
         },
         0xa4..=0xa5 | 0xaa..=0xab if prefixes.repeated => plain(0, Sort::Block),
-        0xc2 | 0xca => plain(2, Sort::Leaves),
-        0xc3 | 0xcb | 0xcc => plain(0, Sort::Leaves),
+        0xc2 | 0xca => plain(2, Sort::Leaves(Way::Ends)),
+        0xc3 | 0xcb | 0xcc => plain(0, Sort::Leaves(Way::Ends)),
+        0xcf | 0xf1 => plain(0, Sort::Stops),
         0xc8 => plain(3, Sort::Other),
+        0xb2 if !prefixes.high_base => plain(1, Sort::Third),
         0x68 | 0xa9 => plain(full, Sort::Other),
         0x6a | 0xa8 | 0xb0..=0xb7 | 0xcd | 0xe4..=0xe7 => plain(1, Sort::Other),
         0x50..=0x5f | 0x6c..=0x6f | 0x90..=0x99 | 0x9b..=0x9f | 0xa4..=0xa7 | 0xaa..=0xaf => {
             plain(0, Sort::Other)
         }
-        0xc9 | 0xcf | 0xd7 | 0xec..=0xef | 0xf1 | 0xf4..=0xf5 | 0xf8..=0xfd => {
-            plain(0, Sort::Other)
-        }
+        0xc9 | 0xd7 | 0xec..=0xef | 0xf4..=0xf5 | 0xf8..=0xfd => plain(0, Sort::Other),
         _ => None,
     }
 }
@@ -232,14 +280,17 @@ fn with_operand(
     let operand = operand(code, at)?;
     let len = at + operand.len + size;
     let word = if prefixes.wide { 8 } else { 4 };
-    let fixed = operand.fixed.map(|distance| {
-        Sort::Through(addr.wrapping_add(len as u64).wrapping_add_signed(distance.into()))
-    });
+    let fixed = |way| {
+        let end = addr.wrapping_add(len as u64);
+        let to = |distance: i32| Sort::Through(end.wrapping_add_signed(distance.into()), way);
+        operand.fixed.map(to)
+    };
     let sort = match (opcode, operand.middle) {
         _ if prefixes.locked => Sort::Slow,
         (0x86 | 0x87, _) if operand.in_memory => Sort::Slow,
         (0xf6 | 0xf7, 6 | 7) => Sort::Slow,
-        (0xff, 2..=5) => fixed.unwrap_or(Sort::Leaves),
+        (0xff, 2..=3) => fixed(Way::Calls).unwrap_or(Sort::Leaves(Way::Calls)),
+        (0xff, 4..=5) => fixed(Way::Jumps).unwrap_or(Sort::Leaves(Way::Jumps)),
         (0xff, 1) => Sort::Step,
         (0x83, 5) if code.get(len - 1) == Some(&1) => Sort::Step,
         (0x83, 0) if code.get(len - 1) == Some(&0xff) => Sort::Step,
@@ -251,8 +302,10 @@ fn with_operand(
             let value = code.get(len - 4..len)?.try_into().map_or(0, u32::from_le_bytes);
             Sort::Constant(value.into())
         }
-        (0x8b, _) if operand.in_memory => fixed.unwrap_or(Sort::Load(word)),
+        (0x8b, _) if operand.in_memory => fixed(Way::Loads).unwrap_or(Sort::Load(word)),
         (0x8a, _) if operand.in_memory => Sort::Load(1),
+        (0x88 | 0x89 | 0xc6, _) if operand.last == THIRD && !prefixes.high_base => Sort::Third,
+        (0x8a | 0x8b, THIRD) if !prefixes.high => Sort::Third,
         _ => Sort::Other,
     };
     Some((len, sort))
@@ -275,7 +328,14 @@ fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(us
         | 0x77
         | 0xa0..=0xa2
         | 0xa8..=0xaa
-        | 0xc8..=0xcf => Some((at, if opcode == 0x0b { Sort::Leaves } else { Sort::Other })),
+        | 0xc8..=0xcf => {
+            let sort = match opcode {
+                0x0b => Sort::Leaves(Way::Ends),
+                0x07 | 0x35 | 0xaa => Sort::Stops,
+                _ => Sort::Other,
+            };
+            Some((at, sort))
+        }
         0x80..=0x8f => near(code, addr, at, 4, true),
         0x38 => Some((at + 1 + operand(code, at + 1)?.len, Sort::Other)),
         0x3a => Some((at + 2 + operand(code, at + 1)?.len, Sort::Other)),
@@ -287,6 +347,7 @@ fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(us
             let bytes = if narrow { 8 } else { 16 };
             let sort = match opcode {
                 _ if prefixes.locked => Sort::Slow,
+                0xb9 | 0xff => Sort::Stops,
                 _ if operand.in_memory => moved(opcode, bytes),
                 _ => Sort::Other,
             };
@@ -319,78 +380,4 @@ fn moved(opcode: u8, bytes: u32) -> Sort {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::{Sort, step};
-    use crate::tests::hex;
-    use iced_x86::{Decoder, DecoderOptions};
-
-    #[test]
-    #[expect(clippy::disallowed_methods, reason = "real code; the decoder itself reads nothing")]
-    fn lengths_are_those_of_the_complete_decoder() {
-        let own = std::env::current_exe().ok().and_then(|path| std::fs::read(path).ok());
-        let own = own.expect("the test's own file");
-        // Its code, whatever else: bytes that are no code have lengths too.
-        let part = &own[own.len() / 8..][..own.len().min(8 << 20) / 2];
-        let mut decoder = Decoder::with_ip(64, part, 0, DecoderOptions::NONE);
-        let (mut same, mut unknown) = (0_u32, 0_u32);
-        while decoder.can_decode() {
-            let at = decoder.position();
-            let native = decoder.decode();
-            let rest = &part[at..];
-            match step(rest, 0) {
-                _ if native.is_invalid() => {}
-                None => unknown += 1,
-                Some((len, _)) => {
-                    assert_eq!(len, native.len(), "{:x?}", &rest[..16.min(rest.len())]);
-                    same += 1;
-                }
-            }
-        }
-        assert!(same > 100_000 && unknown < same / 100, "{same} {unknown}");
-    }
-
-    #[test]
-    fn an_instruction_that_is_cut_off_is_none() {
-        for whole in [
-            "ba00010000",
-            "e8fb000000",
-            "48c7c200010000",
-            "f6c101",
-            "c20800",
-            "6a01",
-            "0f85fbffffff",
-        ] {
-            let bytes = hex(whole);
-            assert!((0..bytes.len()).all(|len| step(&bytes[..len], 0).is_none()), "{whole}");
-        }
-    }
-
-    #[test]
-    fn sorts_are_recognised() {
-        for (code, sort) in [
-            ("ba00010000", Sort::Constant(256)),
-            ("48c7c200010000", Sort::Constant(256)),
-            ("e8fb000000", Sort::Call(0x100)),
-            ("ff15fa000000", Sort::Through(0x100)),
-            ("488b05f9000000", Sort::Through(0x100)),
-            ("ffd3", Sort::Leaves),
-            ("75fe", Sort::To { target: 0, falls: true }),
-            ("ebfe", Sort::To { target: 0, falls: false }),
-            ("f0ff07", Sort::Slow),
-            ("8707", Sort::Slow),
-            ("48f7f9", Sort::Slow),
-            ("f348ab", Sort::Block),
-            ("897dfc", Sort::Spill),
-            ("0f1107", Sort::Store(16)),
-            ("c5fe7f07", Sort::Store(32)),
-            ("62f1fd487f07", Sort::Store(64)),
-            ("0f1006", Sort::Load(16)),
-            ("ffc9", Sort::Step),
-            ("4883e901", Sort::Step),
-            ("01c8", Sort::Other),
-        ] {
-            let bytes = hex(code);
-            assert_eq!(step(&bytes, 0), Some((bytes.len(), sort)), "{code}");
-        }
-    }
-}
+mod tests;
