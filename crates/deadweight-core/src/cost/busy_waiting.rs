@@ -38,7 +38,6 @@ use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::path::cpu_holder::{CpuHolder, holders};
 use crate::timeline::Run;
 use asking::Asking;
 use deadweight_report::report::How;
@@ -124,7 +123,8 @@ fn places<'t>(facts: &Facts<'_>, tasks: impl Iterator<Item = &'t TaskId>) -> Wei
     places
 }
 
-/// How long a thread was ready to run while one of these held its CPU; with how long each did.
+/// How long a thread was ready to run while one of these held a CPU; with how long each did. It need not be the thread's
+/// own CPU: a free one would have taken it.
 fn kept_from(
     facts: &Facts<'_>,
     worker: TaskId,
@@ -132,21 +132,33 @@ fn kept_from(
 ) -> (Ns, BTreeMap<TaskId, Ns>) {
     let (timeline, subject) = (facts.timeline, &facts.path.subject);
     let task = timeline.task(worker);
-    let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
-    for (index, span) in task.spans.iter().enumerate().filter(|(_, s)| s.run() == Run::Runnable) {
-        let (from, to) = (span.start.max(subject.start), task.span_end(index).min(subject.end));
-        if from >= to {
-            continue;
-        }
-        for (ns, holder) in holders(timeline, subject, (worker, index), from, to) {
-            if let CpuHolder::Own(holder) = holder
-                && busy.contains(&holder)
-            {
-                *held.entry(holder).or_default() += ns;
-            }
+    let mut intervals: Vec<(Ns, Ns, TaskId)> = Vec::new();
+    for held in &timeline.held {
+        for (at, holder) in held.iter().enumerate() {
+            let end = held.get(at + 1).map_or(subject.end, |next| next.start);
+            intervals
+                .extend(holder.task.filter(|t| busy.contains(t)).map(|t| (holder.start, end, t)));
         }
     }
-    (held.values().copied().sum(), held)
+    intervals.sort_unstable();
+    let ready = task.spans.iter().enumerate().filter(|(_, span)| span.run() == Run::Runnable);
+    let ready: Vec<(Ns, Ns)> = ready
+        .map(|(at, span)| (span.start.max(subject.start), task.span_end(at).min(subject.end)))
+        .filter(|(from, to)| from < to)
+        .collect();
+    let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
+    let (mut all, mut reached) = (Ns::ZERO, Ns::ZERO);
+    for (start, end, holder) in intervals {
+        let first = ready.partition_point(|(_, to)| *to <= start);
+        for (from, to) in ready[first..].iter().take_while(|(from, _)| *from < end) {
+            let (from, to) = ((*from).max(start), (*to).min(end));
+            *held.entry(holder).or_default() += to - from;
+            // Where several hold CPUs at once, the time counts once.
+            all += to - from.max(reached).min(to);
+            reached = reached.max(to);
+        }
+    }
+    (all, held)
 }
 
 /// The thread that the busy ones wait for in the end: of those that work much, the one that ends last.
@@ -183,7 +195,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         title: "threads that wait busily hold the CPU".into(),
         text: format!(
             "A thread of {} that works was ready to run for {} of {} while {} of its own, in loops that only \
-             wait, held its CPU ({}).",
+             wait, held a CPU ({}).",
             facts.name(process),
             time(ns),
             time(net),
@@ -305,6 +317,38 @@ mod tests {
         let sleeps =
             turns("poll 1 1 5", "0", "blocked poll : do_sys_poll", "woken-by interrupt timer");
         assert!(!found(&sleeps).contains("busy-waiting"), "{}", found(&sleeps));
+    }
+
+    /// Two threads take turns on one CPU; a third one, with this stack, has the other CPU all the time.
+    fn beside(stack: &str) -> String {
+        let (mut one, mut two, mut three) = (String::new(), String::new(), String::new());
+        for i in 0..20_u64 {
+            let at = 1_000_000 + i * 2_000_000;
+            let work = |at| format!("{at} sample work (s.c:9) <- run (s.c:20)\n");
+            one += &work(at);
+            writeln!(one, "{} off preempted\n{} cpu0 on", at + 10_000, at + 1_000_000).unwrap();
+            writeln!(two, "{} cpu0 on", at + 10_000).unwrap();
+            two += &work(at + 500_000);
+            writeln!(two, "{} off preempted", at + 999_000).unwrap();
+            writeln!(three, "{} sample {stack}", at + 500_000).unwrap();
+        }
+        format!(
+            "cpus 2\nimage app path /bin/app language C\nsample-period 1000000\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n100 fork 2 thread\n110 fork 3 thread\n{one}42_000_000 exit\n\
+             42_000_000 off dead\ntask 2 app\n{two}41_990_000 exit\n41_990_000 off dead\n\
+             task 3 app\n120 cpu1 on\n{three}41_980_000 exit\n41_980_000 off dead"
+        )
+    }
+
+    /// The workers share a CPU, and the scheduler would give one of them the other.
+    #[test]
+    fn a_thread_that_tries_to_receive_on_another_cpu_is_found_and_one_that_works_there_is_refused()
+    {
+        let said = found(&beside(
+            "std::sync::mpmc::Receiver<T>::try_recv (/rustc/1/library/std/src/sync/mpmc/mod.rs:9) in collect (s.c:30) <- run (s.c:40)",
+        ));
+        assert!(said.contains("busy-waiting") && said.contains("@ collect:30"), "{said}");
+        assert!(!found(&beside("collect (s.c:30) <- run (s.c:40)")).contains("busy-waiting"));
     }
 
     #[test]
