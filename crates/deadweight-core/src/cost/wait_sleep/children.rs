@@ -6,6 +6,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Inspection, Sum};
+use crate::timeline::{Run, Task};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, time};
 use deadweight_trace::ids::StackId;
@@ -26,8 +27,10 @@ struct Late {
     count: u64,
     /// How long, from the child's end.
     ns: Ns,
-    /// The same as a part of all sleeps.
-    part: f64,
+    /// How long these children were ready to run without a CPU before: on a quiet machine they end earlier.
+    kept: Ns,
+    /// How long all sleeps are.
+    all: Ns,
     places: Weights,
 }
 
@@ -41,7 +44,8 @@ pub(super) fn draft(
 ) -> Option<Draft> {
     let facts = found.facts;
     let late = late(facts, process, sleeps)?;
-    let saving = sum.ns.part(late.part);
+    let on_path = |ns: Ns| sum.ns.part(ns.share_of(late.all));
+    let saving = on_path(late.ns + late.kept.part(0.5));
     if late.count < MANY || saving.share_of(found.wall.net()) < LARGE {
         return None;
     }
@@ -58,10 +62,11 @@ pub(super) fn draft(
             time(late.ns),
             time(Ns(late.ns.0 / late.count)),
         ),
-        amount: saving,
+        amount: on_path(late.ns),
         saving,
-        range: (sum.alone.part(late.part), saving),
-        how: How::Exact,
+        // Other children may run on.
+        range: (on_path(late.ns).min(sum.alone), on_path(late.ns + late.kept)),
+        how: if late.kept > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &late.places, late.count),
         evidence: vec![
             "each from the child's end to the end of the sleep, which wait4 with WNOHANG followed"
@@ -78,7 +83,8 @@ fn late(
     sleeps: &BTreeSet<(Ns, Ns, StackId)>,
 ) -> Option<Late> {
     let children = facts.processes.get(process).children.iter();
-    let mut ends: Vec<Ns> = children.map(|child| facts.processes.get(*child).end).collect();
+    let mut ends: Vec<(Ns, ProcessId)> =
+        children.map(|child| (facts.processes.get(*child).end, *child)).collect();
     ends.sort_unstable();
     let wait4 = syscall::number(facts.trace.meta.arch, "wait4").filter(|_| !ends.is_empty())?;
     let calls = facts.timeline.calls.iter().filter(|call| call.nr == wait4);
@@ -88,22 +94,33 @@ fn late(
     });
     let mut takes: Vec<Ns> = takes.map(|call| call.start).collect();
     takes.sort_unstable();
-    let mut found = Late { count: 0, ns: Ns::ZERO, part: 0.0, places: Weights::new() };
     let all: Ns = sleeps.iter().map(|(start, end, _)| *end - *start).sum();
+    let mut found = Late { count: 0, ns: Ns::ZERO, kept: Ns::ZERO, all, places: Weights::new() };
     let next = sleeps.iter().skip(1).map(|(start, ..)| Some(*start)).chain([None]);
     for ((start, end, site), next) in sleeps.iter().zip(next) {
-        let ended = ends.get(ends.partition_point(|at| at < start)).filter(|at| *at < end);
+        let ended = ends.get(ends.partition_point(|(at, _)| at < start));
+        let ended = ended.filter(|(at, _)| at < end);
         let taken = takes.get(takes.partition_point(|at| at < end));
         let at_once = taken.is_some_and(|at| next.is_none_or(|next| *at < next));
-        if let (Some(ended), true) = (ended, at_once) {
+        if let (Some((ended, child)), true) = (ended, at_once) {
             found.count += 1;
+            found.kept += ready(facts, *child);
             found.ns += *end - *ended;
             let place = found.places.entry(CallSite::Stack(*site)).or_default();
             (place.count, place.amount) = (place.count + 1, place.amount + (*end - *ended).0);
         }
     }
-    found.part = found.ns.share_of(all);
     Some(found)
+}
+
+/// How long the tasks of a process were ready to run without a CPU.
+fn ready(facts: &Facts<'_>, process: ProcessId) -> Ns {
+    let tasks = facts.processes.get(process).tasks.iter().map(|task| facts.timeline.task(*task));
+    let of_task = |task: &Task| -> Ns {
+        let spans = task.spans.iter().enumerate().filter(|(_, s)| s.run() == Run::Runnable);
+        spans.map(|(at, span)| task.span_end(at) - span.start).sum()
+    };
+    tasks.map(of_task).sum()
 }
 
 fn remedy(language: &str) -> String {
