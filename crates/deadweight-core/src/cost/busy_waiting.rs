@@ -38,6 +38,7 @@ use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
+use crate::path::cpu_holder::holders;
 use crate::timeline::Run;
 use asking::Asking;
 use deadweight_report::report::How;
@@ -59,6 +60,8 @@ const LARGE: f64 = 0.05;
 const MOST: f64 = 0.5;
 /// Fewer samples do not tell.
 const SAMPLES: usize = 8;
+/// A wait for a CPU that other programs had for this part of it is theirs.
+const OTHERS: f64 = 0.1;
 /// A thread works much if it has this part of the longest time on a CPU.
 const MUCH: f64 = 0.5;
 /// The part of the time that the thread with most work was kept from a CPU that the run is shorter without: typical, and
@@ -124,7 +127,7 @@ fn places<'t>(facts: &Facts<'_>, tasks: impl Iterator<Item = &'t TaskId>) -> Wei
 }
 
 /// How long a thread was ready to run while one of these held a CPU; with how long each did. It need not be the thread's
-/// own CPU: a free one would have taken it.
+/// own CPU: a free one would have taken it. Where another program had that, the machine is only not quiet.
 fn kept_from(
     facts: &Facts<'_>,
     worker: TaskId,
@@ -142,9 +145,15 @@ fn kept_from(
     }
     intervals.sort_unstable();
     let ready = task.spans.iter().enumerate().filter(|(_, span)| span.run() == Run::Runnable);
+    let others = |at: usize, from: Ns, to: Ns| {
+        let holders = holders(timeline, subject, (worker, at), from, to);
+        let foreign = holders.into_iter().filter(|(_, who)| who.is_foreign());
+        foreign.map(|(ns, _)| ns).sum::<Ns>().share_of(to - from) >= OTHERS
+    };
     let ready: Vec<(Ns, Ns)> = ready
-        .map(|(at, span)| (span.start.max(subject.start), task.span_end(at).min(subject.end)))
-        .filter(|(from, to)| from < to)
+        .map(|(at, span)| (at, span.start.max(subject.start), task.span_end(at).min(subject.end)))
+        .filter(|(at, from, to)| from < to && !others(*at, *from, *to))
+        .map(|(_, from, to)| (from, to))
         .collect();
     let mut held: BTreeMap<TaskId, Ns> = BTreeMap::new();
     let (mut all, mut reached) = (Ns::ZERO, Ns::ZERO);
