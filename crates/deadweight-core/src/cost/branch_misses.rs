@@ -118,6 +118,7 @@ fn remedy(facts: &Facts<'_>, hot: &HotLoop) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, looping, scattered};
+    use deadweight_report::report::CheckOutcome;
 
     // 0: movzx edx, [rdi]; 3: test dl, dl; 5: jns a; 7: add rax, rdx; a: inc rdi; d: cmp rsi, rdi; 10: jne 0; ret
     const CHOICE: &str = "code choose @0x1000 0fb617 84d2 7903 4801d0 48ffc7 4839fe 75ee c3";
@@ -132,6 +133,22 @@ mod tests {
             let stack = format!("choose (s.c:5) @{place:#x} <- main (s.c:9) @0x2000");
             (stack, vec![(7, 0x7f00_0000_0000 + i * turns)])
         })
+    }
+
+    /// Without a register that counts, the branches may be the reason or not: that is not ruled out.
+    #[test]
+    fn a_loop_whose_turns_no_register_shows_is_not_checkable() {
+        let outcome = |text: &str| {
+            let checks = super::super::tests::weighed(text).checks;
+            let check = checks.into_iter().find(|check| check.class == "branch-misses").unwrap();
+            (check.outcome, check.why)
+        };
+        let still = |places| choosing(0, places);
+        assert_eq!(outcome(&still(ELSEWHERE)), (CheckOutcome::RuledOut, String::new()));
+        let (seen, why) = outcome(&still(BEHIND));
+        assert_eq!(seen, CheckOutcome::NotCheckable);
+        assert!(why.contains("no register shows how often"), "{why}");
+        assert_eq!(outcome(&choosing(1000, BEHIND)).0, CheckOutcome::Found);
     }
 
     #[test]

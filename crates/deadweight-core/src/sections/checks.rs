@@ -2,8 +2,10 @@
 
 use crate::account::{AccountId, Attribution, Entry};
 use crate::cost;
+use crate::facts::Facts;
 use crate::facts::call_site::own_frame;
-use crate::facts::{Facts, hot_loops};
+use crate::facts::hot_loops::reason::Signs;
+use crate::facts::hot_loops::{self, HotLoop};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
@@ -42,6 +44,7 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
                 chance.as_ref().filter(|_| ["imbalance", "parallel-overhead"].contains(&class));
             let unrecorded = unrecorded(facts, class, by_samples)
                 .or_else(|| of_server(facts, class))
+                .or_else(|| unturned(facts, class))
                 .or_else(|| hidden_locks(facts, wall, class));
             let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
             let hidden = hidden.or(unrecorded.as_ref());
@@ -58,6 +61,22 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             Check { class: class.to_owned(), outcome, share, why: why.cloned().unwrap_or_default() }
         })
         .collect()
+}
+
+/// Whether branches may be why a loop is slow, of which no register shows how often it turns.
+fn unturned(facts: &Facts<'_>, class: &str) -> Option<String> {
+    if class != "branch-misses" {
+        return None;
+    }
+    let own = facts.processes.ids().filter(|id| facts.processes.get(*id).own);
+    let mut loops = own.flat_map(|process| facts.hot_loops(process));
+    let open = |hot: &HotLoop| {
+        let unknown = hot.reason.is_none() && hot.speed.is_none();
+        unknown && Signs::of(facts, hot).is_surprised()
+    };
+    loops
+        .any(open)
+        .then(|| "no register shows how often a loop turns whose branches may be the reason".into())
 }
 
 /// Classes that do not judge how a server divides its work among threads.

@@ -83,7 +83,7 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     }
     let at_random = signs.far.iter().filter(|reached| !reached.in_order);
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    let is_guessed = signs.surprised >= MOST && part(at_random, hot) < SOME;
+    let is_guessed = signs.is_surprised() && part(at_random, hot) < SOME;
     if by_guesses && is_guessed && !has_locked(facts, hot) {
         return Some(Reason::Branches(signs.ways));
     }
@@ -120,6 +120,11 @@ impl Signs {
             own || comes_after(facts, &ways, sample)
         });
         Self { divisions, ways, surprised, far, sparse }
+    }
+
+    /// Whether most samples come where branches lead to.
+    pub(crate) fn is_surprised(&self) -> bool {
+        self.surprised >= MOST
     }
 
     /// The signs by name, each with the part of the loop's samples that show it. The parts overlap.
