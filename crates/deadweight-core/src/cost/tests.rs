@@ -14,7 +14,7 @@ pub(crate) fn weighed(text: &str) -> Report {
 }
 
 /// The findings of a text trace: `class saving % (low..high) @ function:line: text`.
-pub(super) fn found(text: &str) -> String {
+pub(crate) fn found(text: &str) -> String {
     let mut out = String::new();
     for f in weighed(text).findings {
         let place = f.sites.first().map_or("nowhere".into(), |s| match s.line {

@@ -161,3 +161,50 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{found, repeat};
+
+    /// Two goroutines work beside each other; the second one waits for a lock of the first for 20 µs, in the middle of each
+    /// `every` ns, while its thread sleeps, and then works again.
+    fn pool(every: u64, times: u64) -> String {
+        let wait = "probe go.lock.wait 0x10 2 from sync.(*Mutex).lockSlow <- main.get (tile.go:33)";
+        let two = repeat(times, 10_000, every, |at| {
+            format!(
+                "{at} {wait}\n{0} syscall futex 4096 128 0 0\n{0} off blocked\n{1} cpu1 on woken-by 1\n{1} back 0\n\
+                 {2} sample main.work <- main.run (tile.go:20)\n{3} syscall futex 4096 128 0 0\n{3} off blocked\n\
+                 {4} cpu1 on woken-by 1\n{4} back 0\n",
+                at + 1,
+                at + 20_000,
+                at + every / 2,
+                at + every - 2_000,
+                at + every - 1_000
+            )
+        });
+        let one = repeat(times, 10_000, every, |at| {
+            format!(
+                "{} probe go.lock.release 0x10 1 from main.get (tile.go:38)\n{0} syscall futex 4096 129 1 0\n{1} back 1\n\
+                 {2} sample main.work <- main.run (tile.go:20)\n",
+                at + 19_000,
+                at + 19_500,
+                at + every / 2
+            )
+        });
+        let end = 20_000 + every * times;
+        format!(
+            "cpus 2\nimage app path /bin/app language Go\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n100 fork 2 thread\n{one}{end} exit\n{end} off dead\n\
+             task 2 app\n200 cpu1 on\n{two}{end} exit\n{end} off dead"
+        )
+    }
+
+    /// Seen again at once, the goroutine waited until its thread had slept; a second later it may have worked meanwhile.
+    #[test]
+    fn a_goroutine_that_is_seen_again_soon_is_found_and_one_that_is_seen_much_later_is_refused() {
+        let soon = found(&pool(100_000, 40));
+        assert!(soon.contains("wait-lock"), "{soon}");
+        let later = found(&pool(200_000_000, 5));
+        assert!(!later.contains("wait-lock"), "{later}");
+    }
+}
