@@ -181,11 +181,13 @@ pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
 /// The part of the churning calls, in 0..=1, that the program makes itself: right above the C library's function.
 pub(crate) fn maps_itself(facts: &Facts<'_>, process: ProcessId) -> f64 {
     let symbols = facts.symbols();
+    let maps = |name: &str| name.contains("map") || name.contains("madvise");
     let is_own = |stack: &StackId| {
+        let frames = CallSite::Stack(*stack).frames(symbols);
         let mut frames =
-            CallSite::Stack(*stack).frames(symbols).map(|(at, _)| image_path(symbols, at));
-        frames.next().is_some_and(is_c_library)
-            && frames.next().is_some_and(|path| !is_c_library(path))
+            frames.map(|(at, frame)| (image_path(symbols, at), symbols.name(frame.function)));
+        frames.next().is_some_and(|(path, name)| is_c_library(path) && maps(name))
+            && frames.next().is_some_and(|(path, _)| !is_c_library(path))
     };
     let (mut own, mut all) = (0, 0);
     let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
@@ -269,6 +271,27 @@ mod tests {
         expect![[r#"
             memory-churn 76 % (36..87) @ scratch_get:66: unsharp gave memory back to the kernel 19 times, 40 KiB each on average, and faulted it in again: 190 page faults.
         "#]].assert_eq(&found(&filter(20, |_| 0x7f00_0000_0000)));
+    }
+
+    #[test]
+    fn no_setting_of_malloc_is_named_for_what_the_program_maps_itself() {
+        let advice = |from: &str| {
+            let text = filter(20, |_| 0x7f00_0000_0000)
+                .replace("from malloc <- scratch_get", &format!("from {from} <- scratch_get"))
+                .replace(
+                    " 40960\n",
+                    &format!(" 40960 from {from} <- scratch_put (u.c:70) <- main\n"),
+                );
+            let text = format!(
+                "image app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n{text}"
+            );
+            let text = text.replace("0 main\n", "0 exec /bin/app\n0 main\n");
+            weighed(&text).findings.into_iter().next().unwrap().remedy
+        };
+        let own = advice("mmap @libc.so.6");
+        assert!(own.starts_with("Keep the mapping"), "{own}");
+        let by_malloc = advice("mmap @libc.so.6 <- sysmalloc @libc.so.6");
+        assert!(by_malloc.contains("mallopt"), "{by_malloc}");
     }
 
     /// A program of a package; its heap grows by `brk`, ten pages are touched, and it shrinks.

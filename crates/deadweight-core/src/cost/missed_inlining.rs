@@ -345,6 +345,14 @@ mod tests {
         ]
     }
 
+    /// `memcpy@plt` jumps to a function of a library, which cannot be inlined.
+    #[test]
+    fn the_linkers_stub_is_refused() {
+        let codes = format!("{CALLER}\n{}", GETTER.replace("get", "get@plt"));
+        let leaf = "get@plt @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)";
+        assert_eq!(found(&text(&codes, &calls(leaf))), "");
+    }
+
     #[test]
     fn a_getter_in_another_file_is_found() {
         let codes = format!("{CALLER}\n{GETTER}");

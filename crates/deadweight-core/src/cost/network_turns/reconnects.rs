@@ -378,6 +378,30 @@ mod tests {
         format!("{SOCKET};connect 3 {peer} 16")
     }
 
+    /// A service outside of the command takes each new connection before it answers.
+    #[test]
+    fn waits_for_answers_on_new_connections_are_found_in_the_upper_end_and_others_refused() {
+        let waits = |text: String| -> String {
+            let line = |line: &str| match line.split_once(" syscall read 3 4") {
+                Some((at, _)) => {
+                    let at: u64 = at.parse().unwrap();
+                    let (off, on) = (at + 10, at + 700);
+                    format!(
+                        "{line}\n{off} off blocked read 3 4 : sk_wait_data\n{on} on woken-by 9 server\n"
+                    )
+                }
+                None => format!("{line}\n"),
+            };
+            text.lines().map(line).collect::<String>() + "task 9 server outside\n0 on"
+        };
+        let high = |text: &str| {
+            let found = crate::cost::tests::weighed(text).findings.into_iter();
+            found.filter(|f| f.class == "network-turns").map(|f| f.high).sum::<f64>()
+        };
+        let each = client(&connect(SERVICE), "close 3");
+        assert!(high(&waits(each.clone())) > high(&each) && high(&waits(client("", ""))) == 0.0);
+    }
+
     #[test]
     fn a_connection_for_each_question_is_found() {
         let said = found(&client(&connect(SERVICE), "close 3"));
