@@ -275,18 +275,13 @@ mod tests {
 
     #[test]
     fn no_setting_of_malloc_is_named_for_what_the_program_maps_itself() {
+        let images = "image app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n";
         let advice = |from: &str| {
             let text = filter(20, |_| 0x7f00_0000_0000)
-                .replace("from malloc <- scratch_get", &format!("from {from} <- scratch_get"))
-                .replace(
-                    " 40960\n",
-                    &format!(" 40960 from {from} <- scratch_put (u.c:70) <- main\n"),
-                );
-            let text = format!(
-                "image app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n{text}"
-            );
-            let text = text.replace("0 main\n", "0 exec /bin/app\n0 main\n");
-            weighed(&text).findings.into_iter().next().unwrap().remedy
+                .replace("from malloc", &format!("from {from}"))
+                .replace(" 40960\n", &format!(" 40960 from {from} <- put (u.c:70)\n"))
+                .replace("0 main\n", "0 exec /bin/app\n0 main\n");
+            weighed(&format!("{images}{text}")).findings[0].remedy.clone()
         };
         let own = advice("mmap @libc.so.6");
         assert!(own.starts_with("Keep the mapping"), "{own}");
