@@ -78,11 +78,22 @@ pub(super) fn into_waits(timeline: &mut Timeline, arch: Arch, symbols: &Symbols)
         timeline.warnings.push(format!(
             "{name} waited {} for {children} and asked for {ends} {}, without sleeping: it used a CPU all that time. \
              waitpid without WNOHANG waits without one",
-            time(waits.iter().map(|wait| wait.end - wait.start).sum()),
+            time(together(waits.iter().map(|wait| (wait.start, wait.end)).collect())),
             things(waits.iter().map(|wait| wait.questions).sum(), "time"),
         ));
         waits.iter().for_each(|wait| replace(timeline, wait));
     }
+}
+
+/// How long these intervals are together: a loop may wait for several children at once.
+fn together(mut intervals: Vec<(Ns, Ns)>) -> Ns {
+    intervals.sort_unstable();
+    let (mut all, mut reached) = (Ns::ZERO, Ns::ZERO);
+    for (start, end) in intervals {
+        all += end - start.max(reached).min(end);
+        reached = reached.max(end);
+    }
+    all
 }
 
 /// A loop that waits for a child.
@@ -258,6 +269,7 @@ fn replace(timeline: &mut Timeline, wait: &Wait) {
 
 #[cfg(test)]
 mod tests {
+    use super::{Ns, together};
     use crate::path::{Path, Subject};
     use crate::timeline::Timeline;
     use deadweight_trace::Trace;
@@ -299,6 +311,12 @@ mod tests {
             .iter()
             .map(|p| format!("{} {}", timeline.task(p.task).tid.0, (p.end - p.start).0));
         (said.collect(), timeline.warnings)
+    }
+
+    #[test]
+    fn waits_for_several_children_at_once_count_once() {
+        let waits = vec![(Ns(10), Ns(50)), (Ns(60), Ns(70)), (Ns(20), Ns(65)), (Ns(62), Ns(64))];
+        assert_eq!(together(waits), Ns(60));
     }
 
     #[test]
