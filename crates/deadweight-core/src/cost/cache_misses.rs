@@ -82,6 +82,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let (parts, whole) =
         if main.in_order { (UNUSED, 1.0 - main.used / LINE as f64) } else { (AT_RANDOM, 1.0) };
     let saved = |part: f64| waited.ns.part(part * whole);
+    // Where a table is looked up at random, sorting the look-ups may cost what it saves.
+    let is_sure = main.in_order || main.chased && !main.only_links;
+    let least = if is_sure { saved(parts.0) } else { Ns::ZERO };
     Some(Draft {
         class: CLASS.id,
         moves: false,
@@ -97,15 +100,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         ),
         amount: waited.ns,
         saving: saved(parts.1),
-        // Where a table is looked up at random, sorting the look-ups may cost what it saves.
-        range: (
-            if main.in_order || main.chased && !main.only_links {
-                saved(parts.0)
-            } else {
-                Ns::ZERO
-            },
-            waited.ns,
-        ),
+        range: (least, waited.ns),
         how: if main.only_links { How::Candidate } else { How::Estimate },
         sites: sampled_sites(facts.symbols(), &waited.places),
         evidence: evidence(hot, main),

@@ -80,7 +80,7 @@ pub(crate) struct OpenedWith {
 impl OpenedWith {
     pub(crate) fn of(facts: &Facts<'_>, process: ProcessId, flag: u64) -> Self {
         let arch = facts.trace.meta.arch;
-        let opens = opens(arch);
+        let (opens, close) = (opens(arch), syscall::number(arch, "close"));
         let mut found = Self { calls: BTreeSet::new(), places: Weights::new() };
         let mut files: BTreeSet<u64> = BTreeSet::new();
         for (at, call) in facts.timeline.calls.iter().enumerate() {
@@ -97,8 +97,11 @@ impl OpenedWith {
                         found.places.entry(CallSite::Stack(call.site)).or_default().amount += 1;
                     }
                 }
-            } else if !files.is_empty() && files.contains(&args[0]) {
+            } else if call.object().is_some() && files.contains(&args[0]) {
                 found.calls.insert(CallId::at(at));
+                if Some(call.nr) == close {
+                    files.remove(&args[0]);
+                }
             }
         }
         found

@@ -136,7 +136,7 @@ fn reason(hot: &HotLoop, shared: f64, far: f64) -> (&'static str, String) {
         (None, Some(_)) => named("", "it is slow, and the samples do not show why"),
         (None, None) => named(
             "",
-            "how long a turn takes is not known, because no register counts as far: so no reason is sure",
+            "how long a turn takes is not known, because no register shows how often it turned: so no reason is given",
         ),
     }
 }
@@ -203,7 +203,7 @@ fn memory(reached: &Reached) -> String {
             format!("{spacing} bytes apart, {:.0} of {LINE} bytes of a line used", reached.used)
         }
         (None, true) => "in order".to_owned(),
-        (None, false) if reached.chased => "each where the one before says".to_owned(),
+        (None, false) if reached.chased => "each address comes from the access before".to_owned(),
         (None, false) => "in no order".to_owned(),
     };
     format!("{order}; {size} of lines or more")

@@ -37,9 +37,10 @@ pub(super) fn durable(found: &Inspection<'_, '_>, process: ProcessId, sum: &Sum)
     let saving = sum.ns - Ns(sum.ns.0 / writes.max(1));
     let draft = draft(found, process, sum, "each write waits for the disk", text, DURABLE);
     let range = (saving - (sum.ns - sum.alone), saving);
-    let evidence = opened_at(found.facts, &OpenedWith::of(found.facts, process, O_DSYNC));
-    let draft = draft.filter(|_| writes >= FREQUENT);
-    draft.map(|draft| Draft { saving, range, sites, evidence, ..draft })
+    draft.filter(|_| writes >= FREQUENT).map(|draft| {
+        let evidence = opened_at(found.facts, &OpenedWith::of(found.facts, process, O_DSYNC));
+        Draft { saving, range, sites, evidence, ..draft }
+    })
 }
 
 /// Calls that remove, replace or cut off files.
