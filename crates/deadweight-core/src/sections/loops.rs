@@ -43,7 +43,8 @@ pub(crate) fn loops(facts: &Facts<'_>, within: Option<&str>) -> Loops {
         found.extend(loops.into_iter().map(|hot| (process, hot)));
     }
     // A loop of a short process has little of the command's time.
-    found.retain(|(_, hot)| hot.samples.len() as f64 >= FEW * samples as f64);
+    let enough = samples >= hot_loops::SAMPLES;
+    found.retain(|(_, hot)| enough && hot.samples.len() as f64 >= FEW * samples as f64);
     found.sort_by_key(|(_, hot)| std::cmp::Reverse(hot.samples.len()));
     found.truncate(LOOPS);
     let all: Vec<_> = found.iter().map(|(process, hot)| reading(facts, *process, hot)).collect();
@@ -296,7 +297,11 @@ mod tests {
     #[test]
     fn what_cannot_be_said_has_its_reason() {
         let few = column(30, 4096);
-        assert!(asked(&few, None).all[0].reason.starts_with("too few samples to tell (30,"));
+        let few = asked(&few, None);
+        assert!(few.all.is_empty() && few.cannot.starts_with("it has 30 samples"), "{few:?}");
+        let half = column(50, 4096).replacen("sum (s.c:5) @0x1004", "idle (s.c:20)", 20);
+        let half = asked(&half, None);
+        assert!(half.all[0].reason.starts_with("too few samples to tell (30,"), "{half:?}");
         let lines = column(100, 4096);
         let without: Vec<&str> = lines.lines().filter(|l| !l.contains(" registers ")).collect();
         assert!(asked(&without.join("\n"), None).cannot.contains("no registers"));
