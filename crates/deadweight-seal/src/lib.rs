@@ -9,7 +9,7 @@
 //! | module | what it does |
 //! |---|---|
 //! | `host` | services that the caller provides: giving up privileges, asking how much memory is left |
-//! | `hash`, `frame` | a quick hash; one source-level frame |
+//! | `frame` | one source-level frame |
 //! | `elf` | the bytes of a file, its segments and sections, its separate debug files |
 //! | `cfi` | call frame information: how to get from an address to its caller |
 //! | `names` | symbol tables, Go's function table, demangling |
@@ -30,7 +30,6 @@ mod code;
 mod dwarf;
 mod elf;
 mod frame;
-mod hash;
 mod host;
 mod images;
 mod memory_budget;

@@ -6,15 +6,16 @@
 //! - Must not know: how events are recorded, how symbols are found, or what a time was spent on.
 //!
 //! Read in this order: [`units`] and [`ids`], [`event`], [`symbols`], [`meta`](Meta), then the forms: [`encoded`] (in
-//! memory), [`binary`] (the file), [`text`] (for people and tests). [`raw`], [`probe`] (places for uprobes)
-//! and [`patch`] (bytes that `--prove` replaces) are shared by the recorder, the sealer and the analysis. A *call* is a
-//! system call here.
+//! memory), [`binary`] (the file), [`text`] (for people and tests). [`raw`], [`probe`] (places for uprobes),
+//! [`patch`] (bytes that `--prove` replaces) and [`hash`] are shared by the recorder, the sealer and the analysis. A *call*
+//! is a system call here.
 
 #![forbid(unsafe_code)]
 
 pub mod binary;
 pub mod encoded;
 pub mod event;
+pub mod hash;
 pub mod ids;
 mod meta;
 pub mod patch;

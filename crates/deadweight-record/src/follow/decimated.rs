@@ -6,6 +6,7 @@ use super::user_stack::user_state;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::Role;
 use deadweight_trace::raw::{Calls, RawKind};
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 
 /// A call that takes longer, in ns, is not made at a high rate.
@@ -20,11 +21,11 @@ pub(super) struct Decimation {
     recording: u64,
     /// Tids of tasks that have events of their own for some call, so that the events of all tasks exclude them
     /// there; and since when.
-    passed: HashMap<u32, u64>,
+    passed: HashMap<u32, u64, ByFast>,
     /// By task and call number: its calls.
-    of: HashMap<(u32, u16), Of>,
+    of: HashMap<(u32, u16), Of, ByFast>,
     /// By call number: calls that were recorded one by one, and the time in them.
-    inside: HashMap<u16, (u64, u64)>,
+    inside: HashMap<u16, (u64, u64), ByFast>,
 }
 
 #[derive(Copy, Clone, Debug, Default)]

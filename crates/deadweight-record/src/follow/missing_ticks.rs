@@ -3,6 +3,7 @@
 //! An ordinary user's clock also ticks in the kernel, but makes no record there. It counts the CPU time of each task
 //! on each CPU, so if a tick was due and no sample came, the task was in the kernel. `follow` reports the switches.
 
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 
 /// A tick in user mode is at most this late, in ns: interrupts are enabled there.
@@ -14,7 +15,7 @@ pub(crate) struct Ticks {
     /// By CPU: its task, since when, and the CPU time since its latest tick at that time, in ns.
     on: Vec<Option<On>>,
     /// By task and CPU that it has left: the CPU time since its latest tick there, in ns.
-    left: HashMap<(u32, u32), u64>,
+    left: HashMap<(u32, u32), u64, ByFast>,
 }
 
 #[derive(Copy, Clone)]
@@ -26,7 +27,7 @@ struct On {
 
 impl Ticks {
     pub(crate) fn new(period: u64, cpus: usize) -> Self {
-        Self { period, on: vec![None; cpus], left: HashMap::new() }
+        Self { period, on: vec![None; cpus], left: HashMap::default() }
     }
 
     /// The task got the CPU, or its clock was started there.

@@ -40,6 +40,7 @@ use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 use deadweight_trace::ids::{Cpu, Tid};
 use merge::UnrecordedCalls;
 pub(crate) use stats::RecordingStats;
+use deadweight_trace::hash::ByFast;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use user_stack::UserStack;
@@ -53,7 +54,7 @@ pub(crate) struct Follow<'s> {
     offsets: Offsets,
     probes: &'s [Probe],
     start: Start,
-    tasks: HashMap<u32, Task>,
+    tasks: HashMap<u32, Task, ByFast>,
     /// Above this number, tasks that are gone are forgotten.
     forget_at: usize,
     cpus: Vec<CpuHolder>,
@@ -155,7 +156,7 @@ impl<'s> Follow<'s> {
         start: Start,
         cpus: usize,
     ) -> Self {
-        let mut tasks = HashMap::new();
+        let mut tasks = HashMap::default();
         let root = start.root;
         tasks.insert(root, Task { followed: true, process: root, ..Task::default() });
         Self {

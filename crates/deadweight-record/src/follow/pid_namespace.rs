@@ -1,6 +1,7 @@
 //! Process ids inside a container: perf's own fields contain the ids of the recorder's PID namespace, tracepoints
 //! those of the initial one. A switch-out contains both, and connects them.
 
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 
 /// Marks an id as that of a task in another namespace, or of one that is not known yet.
@@ -8,12 +9,12 @@ const FOREIGN: u32 = 1 << 31;
 
 /// The known ids. If the namespaces are the same, there is nothing to know.
 #[derive(Default)]
-pub(super) struct PidMap(Option<HashMap<u32, u32>>);
+pub(super) struct PidMap(Option<HashMap<u32, u32, ByFast>>);
 
 impl PidMap {
     /// Whether the recorder is in a PID namespace of its own.
     pub(super) fn new(inside: bool) -> Self {
-        Self(inside.then(HashMap::new))
+        Self(inside.then(HashMap::default))
     }
 
     /// Whether the ids differ.

@@ -10,6 +10,7 @@ use crate::perf::decode::{Body, Record};
 use crate::session::UserView;
 use deadweight_trace::Off;
 use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 
 /// How long the exit of a process may take, in ns, if no process waits for it. If one does, its wake-up
@@ -26,10 +27,10 @@ pub(super) struct UserRung {
     /// Whether the command's first process called exec: the wall time begins.
     started: bool,
     /// Tasks after an exec whose file is not known yet.
-    execs: HashMap<u32, Named>,
+    execs: HashMap<u32, Named, ByFast>,
     dying: Vec<Dying>,
     /// Since when tasks are on a CPU, and the sum of all times on a CPU.
-    on_since: HashMap<u32, u64>,
+    on_since: HashMap<u32, u64, ByFast>,
     on_cpu: u64,
     /// When and on which CPU the root's records ended.
     root_ended: Option<(u64, u32)>,
@@ -55,9 +56,9 @@ impl UserRung {
             everyone: view.everyone,
             ticks: Ticks::new(view.period, cpus),
             started: false,
-            execs: HashMap::new(),
+            execs: HashMap::default(),
             dying: Vec::new(),
-            on_since: HashMap::new(),
+            on_since: HashMap::default(),
             on_cpu: 0,
             root_ended: None,
         }

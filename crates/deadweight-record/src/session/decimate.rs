@@ -19,6 +19,7 @@ use crate::perf::ring::Ring;
 use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
 use crate::timing::{EMPTY, best, empty_calls, whole};
+use deadweight_trace::hash::ByFast;
 use std::collections::{HashMap, HashSet};
 use std::io;
 
@@ -85,7 +86,7 @@ struct CallStats {
 /// Calls among the newest records.
 #[derive(Default)]
 struct RecentCalls {
-    calls: HashMap<(u32, u16), CallStats>,
+    calls: HashMap<(u32, u16), CallStats, ByFast>,
     /// Tasks that waited.
     waited: Vec<u32>,
 }

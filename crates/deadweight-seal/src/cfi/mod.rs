@@ -9,7 +9,7 @@
 
 mod sections;
 
-use crate::hash::ByFast;
+use deadweight_trace::hash::ByFast;
 use gimli::{
     BaseAddresses, CfaRule, CieOrFde, DebugFrame, EhFrame, EndianSlice, Evaluation,
     EvaluationResult, LittleEndian, Register, RegisterRule, UnwindContext, UnwindExpression,

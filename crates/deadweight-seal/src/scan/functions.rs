@@ -6,7 +6,7 @@
 use super::code_bytes::CodeBytes;
 use crate::cfi::CallFrames;
 use crate::code::LARGEST;
-use crate::hash::ByFast;
+use deadweight_trace::hash::ByFast;
 use crate::names::pclntab;
 use crate::names::symbol_table::FunctionSymbol;
 use deadweight_code::Abi;

@@ -12,7 +12,7 @@ mod trace_file;
 use self::stretches::Stretches;
 use self::trace_file::TraceFile;
 use crate::code::CopiedCode;
-use crate::hash::ByFast;
+use deadweight_trace::hash::ByFast;
 use crate::host::Host;
 use crate::images::{Images, Mapping};
 use crate::memory_budget::MemoryBudget;
@@ -49,6 +49,8 @@ pub struct Sealer {
     hits: Vec<u64>,
     events: Events,
     register_stretches: Stretches,
+    /// By number of a call: which of its arguments the trace keeps.
+    kept_args: Vec<&'static [usize]>,
     /// The number of `mprotect`.
     mprotect: Option<u16>,
     zero: Option<u64>,
@@ -94,6 +96,7 @@ impl Sealer {
             hits: Vec::new(),
             events: Events::default(),
             register_stretches: Stretches::default(),
+            kept_args: syscall::kept_by_number(syscall::Arch::HOST),
             mprotect: syscall::number(syscall::Arch::HOST, "mprotect"),
             zero: None,
             meta: Meta::default(),
@@ -339,9 +342,9 @@ impl Sealer {
 
     /// The arguments of a system call that the trace keeps.
     fn kept(&self, nr: u16, args: &[u64; 6]) -> [u64; 4] {
-        let name = syscall::name(syscall::Arch::HOST, nr).unwrap_or_default();
         let mut kept = [0; 4];
-        for (to, from) in kept.iter_mut().zip(syscall::kept(name)) {
+        let positions = self.kept_args.get(usize::from(nr)).copied();
+        for (to, from) in kept.iter_mut().zip(positions.unwrap_or_else(|| syscall::kept(""))) {
             *to = args[*from];
         }
         kept

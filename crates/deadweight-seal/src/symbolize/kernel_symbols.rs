@@ -3,7 +3,7 @@
 //! The kernel takes some 50 ms to print that list, so its functions are cached, in order, in the user's cache folder
 //! until the kernel or its modules change. Does not interpret the names; see `deadweight_core::timeline::kernel_stacks`.
 
-use crate::hash::fold;
+use deadweight_trace::hash::fold;
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt};

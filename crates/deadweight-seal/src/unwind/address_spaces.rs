@@ -3,6 +3,7 @@
 //! Unmapping is not recorded: a later mapping over the same range replaces the earlier one. Does not read the images;
 //! see `images`.
 
+use deadweight_trace::hash::ByFast;
 use deadweight_trace::ids::{ImageId, Tid};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -76,8 +77,8 @@ impl Space {
 /// All processes' spaces. Threads share their process's.
 #[derive(Debug, Default)]
 pub(crate) struct Spaces {
-    of_process: HashMap<Tid, Arc<Space>>,
-    process_of: HashMap<Tid, Tid>,
+    of_process: HashMap<Tid, Arc<Space>, ByFast>,
+    process_of: HashMap<Tid, Tid, ByFast>,
     /// Processes whose first task has ended, oldest first.
     ended: VecDeque<Tid>,
 }

@@ -2,7 +2,7 @@
 //!
 //! Does not name them: names are resolved at the end, for the addresses that were hit.
 
-use crate::hash::{ByFast, fold};
+use deadweight_trace::hash::{ByFast, fold};
 use deadweight_trace::ids::{ImageId, LocationId, StackId};
 use deadweight_trace::symbols::{Location, Symbols};
 use deadweight_trace::units::FileAddr;

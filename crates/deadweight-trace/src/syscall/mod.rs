@@ -52,6 +52,12 @@ pub fn kept(name: &str) -> &'static [usize] {
     find(name).map_or(&[0, 1, 2], Row::kept)
 }
 
+/// The same by the numbers of an architecture's calls, up to the largest one.
+#[must_use]
+pub fn kept_by_number(arch: Arch) -> Vec<&'static [usize]> {
+    (0..CALLS).map(|nr| kept(name(arch, nr).unwrap_or_default())).collect()
+}
+
 /// The position, among the kept arguments, of the descriptor that the call works on. If there are two: the one that
 /// is read from; for `sendfile` the one that is written to.
 #[must_use]

@@ -18,6 +18,7 @@ use crate::procfs::own_tid;
 use crate::timing::{SHORT, Unrecorded, best, short_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
 use deadweight_trace::syscall::{self, Arch};
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -112,7 +113,7 @@ pub(crate) struct HighRate {
     recording_cost: u64,
     counting: Option<Counting>,
     /// Until when tasks are not looked at, and the pause that led there, in ns.
-    paused: HashMap<u32, (u64, u64)>,
+    paused: HashMap<u32, (u64, u64), ByFast>,
 }
 
 /// Cost of a counted call, in ns.
@@ -174,7 +175,7 @@ impl HighRate {
             counted,
             recording_cost,
             counting: None,
-            paused: HashMap::new(),
+            paused: HashMap::default(),
         }
     }
 
@@ -182,7 +183,7 @@ impl HighRate {
     /// the cost of counting when it has just begun.
     pub(crate) fn scan(&mut self, rings: &[RecordRing], schema: &Schema) -> Option<Cost> {
         let programs = self.programs.as_ref()?;
-        let mut tasks: HashMap<u32, TaskActivity> = HashMap::new();
+        let mut tasks = HashMap::default();
         for (ring, scanned) in rings.iter().zip(&mut self.scanned) {
             if let Some(bytes) = ring.newest(scanned, SCAN_AFTER, SCAN_BYTES_WITH_STACKS) {
                 count_calls(&bytes, schema, &self.countable, &mut tasks);
@@ -244,7 +245,7 @@ fn count_calls(
     bytes: &[u8],
     schema: &Schema,
     countable: &[u16],
-    tasks: &mut HashMap<u32, TaskActivity>,
+    tasks: &mut HashMap<u32, TaskActivity, ByFast>,
 ) {
     for record in decode::records(bytes, schema) {
         let Body::Sample(sample) = record.body else { continue };

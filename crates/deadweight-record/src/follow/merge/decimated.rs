@@ -4,13 +4,14 @@
 //! own are not reported yet. Pure; `follow::decimated` decides what these calls were like.
 
 use crate::perf::schema::Role;
+use deadweight_trace::hash::ByFast;
 use std::collections::HashMap;
 
 /// The decimated calls.
 #[derive(Debug, Default)]
 pub(crate) struct DecimatedCalls {
     /// One tid may belong to several tasks, one after the other.
-    of: HashMap<(u32, u16), Vec<Of>>,
+    of: HashMap<(u32, u16), Vec<Of>, ByFast>,
 }
 
 /// One task's call.
@@ -23,7 +24,7 @@ struct Of {
     /// The entry of the call under way is recorded.
     entered: bool,
     /// By CPU: calls since the last 1-in-N record that have records of their own.
-    single: HashMap<u32, u64>,
+    single: HashMap<u32, u64, ByFast>,
 }
 
 /// Calls without a record of their own.
@@ -54,7 +55,7 @@ impl DecimatedCalls {
 
     /// From `from` on, 1 in N of this task's call is recorded.
     pub(crate) fn begin(&mut self, task: u32, nr: u16, from: u64) {
-        let of = Of { from, since: from, entered: false, single: HashMap::new() };
+        let of = Of { from, since: from, entered: false, single: HashMap::default() };
         self.of.entry((task, nr)).or_default().push(of);
     }
 

@@ -9,6 +9,8 @@
 //! sorted, not merged.
 
 mod decimated;
+#[cfg(test)]
+mod tests;
 
 use super::{Exec, Follow};
 use crate::perf::decode::{self, Body};
@@ -17,6 +19,7 @@ use crate::session::NTH;
 use crate::session::decimate::DecimationStart;
 pub(crate) use decimated::UnrecordedCalls;
 use decimated::{DecimatedCalls, DecimatedRecord};
+use deadweight_trace::hash::ByFast;
 use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
@@ -24,6 +27,9 @@ const LONGEST_HOLD: u64 = 2_000_000_000;
 
 /// Capacity for waiting records that is kept in any case.
 const MIN_CAPACITY: usize = 1 << 16;
+
+/// Most records of a ring that are out of order are fewer places than this away from where they belong.
+const NEAR: usize = 16;
 
 /// Records that wait to be passed on.
 pub(crate) struct Merge {
@@ -42,7 +48,7 @@ pub(crate) struct Merge {
     unreadable: u64,
     nth: DecimatedCalls,
     /// By chunk and offset: records of single calls that stand for N of them, and when each call was made.
-    others: HashMap<(u64, usize), DecimatedRecord>,
+    others: HashMap<(u64, usize), DecimatedRecord, ByFast>,
 }
 
 struct Chunk {
@@ -77,7 +83,7 @@ impl Merge {
             zero: 0,
             unreadable: 0,
             nth: DecimatedCalls::default(),
-            others: HashMap::new(),
+            others: HashMap::default(),
         }
     }
 
@@ -121,6 +127,7 @@ impl Merge {
     /// Adds the records that were copied out of one ring.
     pub(crate) fn add(&mut self, bytes: Vec<u8>) {
         let chunk = self.first + self.chunks.len() as u64;
+        let first = self.waiting.len();
         let mut left = 0;
         let mut offset = 0;
         while let Some(rest) = bytes.get(offset..)
@@ -131,7 +138,7 @@ impl Merge {
                     if role == Some(Role::Exec) {
                         self.execs.extend(named(rest, &self.schema));
                     }
-                    self.waiting.push(Place { at, chunk, offset });
+                    self.wait(Place { at, chunk, offset }, first);
                     left += 1;
                 }
                 Some(_) => {}
@@ -140,6 +147,15 @@ impl Merge {
             offset += length;
         }
         self.chunks.push_back(Chunk { bytes, left });
+    }
+
+    /// Adds a record to those that wait, of which its chunk's begin at `first`: before the few that have later times.
+    fn wait(&mut self, place: Place, first: usize) {
+        let nearest = self.waiting[first..].iter().rev().take(NEAR);
+        let later = nearest.take_while(|other| other.at > place.at).count();
+        // One that is further away finds its place when all are sorted.
+        let later = if later < NEAR { later } else { 0 };
+        self.waiting.insert(self.waiting.len() - later, place);
     }
 
     /// Passes on, in order, everything older than `horizon`: nothing older can still come. Used chunks go to `spent`,
@@ -166,7 +182,12 @@ impl Merge {
             };
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
-                    match self.others.remove(&(place.chunk, place.offset)) {
+                    let other = if self.others.is_empty() {
+                        None
+                    } else {
+                        self.others.remove(&(place.chunk, place.offset))
+                    };
+                    match other {
                         Some(DecimatedRecord::StandsFor(unrecorded)) => {
                             (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }
@@ -183,7 +204,9 @@ impl Merge {
                         let later = named.filter(|(_, e)| e.task == task && e.at >= place.at);
                         exec = later.min_by_key(|(_, e)| e.at).map(|(index, _)| index);
                         let may_wait = horizon != u64::MAX && horizon - place.at < LONGEST_HOLD;
-                        if exec.is_none() && may_wait && self.names_execs {
+                        // Files of other programs are not named.
+                        let is_named = self.names_execs && follow.follows(task);
+                        if exec.is_none() && may_wait && is_named {
                             break;
                         }
                     }

@@ -6,20 +6,21 @@
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Builds [`Fast`] hashers.
-pub(crate) type ByFast = BuildHasherDefault<Fast>;
+pub type ByFast = BuildHasherDefault<Fast>;
 
 /// An odd number with well mixed bits: 2^64 divided by the golden ratio.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// Mixes `word` into `hash`.
-pub(crate) fn fold(hash: u64, word: u64) -> u64 {
+#[must_use]
+pub fn fold(hash: u64, word: u64) -> u64 {
     let mixed = (hash ^ word).wrapping_mul(SPREAD);
     mixed ^ (mixed >> 29)
 }
 
 /// The hasher.
 #[derive(Copy, Clone, Debug, Default)]
-pub(crate) struct Fast(u64);
+pub struct Fast(u64);
 
 impl Hasher for Fast {
     fn finish(&self) -> u64 {
@@ -32,11 +33,19 @@ impl Hasher for Fast {
         }
     }
 
+    fn write_u16(&mut self, word: u16) {
+        self.0 = fold(self.0, u64::from(word));
+    }
+
     fn write_u32(&mut self, word: u32) {
         self.0 = fold(self.0, u64::from(word));
     }
 
     fn write_u64(&mut self, word: u64) {
         self.0 = fold(self.0, word);
+    }
+
+    fn write_usize(&mut self, word: usize) {
+        self.0 = fold(self.0, word as u64);
     }
 }
