@@ -102,7 +102,7 @@ INLINE int output_site(void *context, struct cpu *cpu, u64 now, const struct map
 INLINE void alarm(void *context, struct cpu *cpu)
 {
 	u64 nothing = 0;
-	if (likely(cpu->head - cpu->alarmed < ALARM_BYTES))
+	if (likely(cpu->head - cpu->alarmed < ALARM_BYTES + cpu->patience))
 		return;
 	cpu->alarmed = cpu->head;
 	perf_event_output(context, &alarms, THIS_CPU, &nothing, sizeof nothing);

@@ -33,7 +33,9 @@ struct cpu {
 	u64 alarmed;
 	/* When the latest record was lost. */
 	u64 lost_until;
-	u64 unused[5];
+	/* So many bytes more than usual may wait before the recorder is woken; the recorder writes it. */
+	u64 patience;
+	u64 unused[4];
 	/* What the recorder has read of the ring, on a cache line of its own. */
 	u64 tail;
 	u64 unused_too[7];

@@ -11,6 +11,8 @@ pub(crate) mod cpu_state {
     pub(crate) const RECORDS: usize = 24;
     /// Up to when stacks were given.
     pub(crate) const STACKS_UNTIL: usize = 64;
+    /// How many bytes more than usual may wait before the recorder is woken.
+    pub(crate) const PATIENCE: usize = 88;
     /// What the recorder has read.
     pub(crate) const TAIL: usize = 128;
     pub(crate) const SIZE: usize = 448;

@@ -74,6 +74,12 @@ impl RecordRing {
         self.word(cpu_state::LOST) > 0
     }
 
+    /// The programs wake the recorder only after a sixteenth of the ring more than usual, or as usual.
+    pub(crate) fn set_patient(&self, patient: bool) {
+        let more = if patient { self.rings.size / 16 } else { 0 };
+        self.set_word(cpu_state::PATIENCE, more as u64);
+    }
+
     /// Only losses from now on count.
     pub(crate) fn skip_old_losses(&self) {
         self.set_word(cpu_state::LOST, 0);

@@ -5,8 +5,8 @@ use super::merge::UnrecordedCalls;
 use super::user_stack::user_state;
 use crate::perf::decode::{Body, Record, Sample};
 use crate::perf::schema::Role;
-use deadweight_trace::raw::{Calls, RawKind};
 use deadweight_trace::hash::ByFast;
+use deadweight_trace::raw::{Calls, RawKind};
 use std::collections::HashMap;
 
 /// A call that takes longer, in ns, is not made at a high rate.
@@ -25,7 +25,7 @@ pub(super) struct Decimation {
     /// By task and call number: its calls.
     of: HashMap<(u32, u16), Of, ByFast>,
     /// By call number: calls that were recorded one by one, and the time in them.
-    inside: HashMap<u16, (u64, u64), ByFast>,
+    inside: Vec<(u64, u64)>,
 }
 
 #[derive(Copy, Clone, Debug, Default)]
@@ -56,7 +56,11 @@ impl Decimation {
         if took > LONGEST {
             return;
         }
-        let (count, all) = self.inside.entry(nr).or_default();
+        let nr = usize::from(nr);
+        if nr >= self.inside.len() {
+            self.inside.resize(nr + 1, (0, 0));
+        }
+        let (count, all) = &mut self.inside[nr];
         if *count >= REMEMBERED {
             (*count, *all) = (*count / 2, *all / 2);
         }
@@ -65,7 +69,7 @@ impl Decimation {
 
     /// The duration of a call of which neither entry nor return was recorded, in ns.
     fn each(&self, nr: u16) -> u64 {
-        let (count, all) = self.inside.get(&nr).copied().unwrap_or((0, 0));
+        let (count, all) = self.inside.get(usize::from(nr)).copied().unwrap_or((0, 0));
         (all / count.max(1)).saturating_sub(self.recording)
     }
 }

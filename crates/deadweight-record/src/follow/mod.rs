@@ -37,10 +37,10 @@ use crate::procfs::{Descriptor, ProcSample};
 use cold_events::{WARM_CALL, WARM_FAULT};
 use deadweight_trace::raw::{RawEvent, RawKind, Sink, UserState};
 
+use deadweight_trace::hash::ByFast;
 use deadweight_trace::ids::{Cpu, Tid};
 use merge::UnrecordedCalls;
 pub(crate) use stats::RecordingStats;
-use deadweight_trace::hash::ByFast;
 use std::borrow::Cow;
 use std::collections::{HashMap, VecDeque};
 use user_stack::UserStack;

@@ -9,8 +9,8 @@ use super::{Exec, Follow, Role};
 use crate::perf::decode::{Body, Record};
 use crate::session::UserView;
 use deadweight_trace::Off;
-use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use deadweight_trace::hash::ByFast;
+use deadweight_trace::raw::{OTHER_PROGRAM, OTHER_PROGRAM_NAME, RawKind};
 use std::collections::HashMap;
 
 /// How long the exit of a process may take, in ns, if no process waits for it. If one does, its wake-up

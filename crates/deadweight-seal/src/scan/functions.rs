@@ -6,10 +6,10 @@
 use super::code_bytes::CodeBytes;
 use crate::cfi::CallFrames;
 use crate::code::LARGEST;
-use deadweight_trace::hash::ByFast;
 use crate::names::pclntab;
 use crate::names::symbol_table::FunctionSymbol;
 use deadweight_code::Abi;
+use deadweight_trace::hash::ByFast;
 use object::ReadRef;
 use std::collections::HashSet;
 

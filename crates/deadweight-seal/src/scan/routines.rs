@@ -6,9 +6,9 @@ use super::code_bytes::CodeBytes;
 use super::threads::in_threads;
 use crate::code::{R_X86_64_IRELATIVE, first_call, stub_slot};
 use crate::elf;
-use deadweight_trace::hash::ByFast;
 use crate::names::symbol_table::FunctionSymbol;
 use deadweight_code::scan::{Called, called};
+use deadweight_trace::hash::ByFast;
 use object::{
     Object, ObjectSection, ObjectSymbolTable, ReadRef, RelocationFlags, RelocationTarget,
 };

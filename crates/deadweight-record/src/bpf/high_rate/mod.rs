@@ -17,8 +17,8 @@ use crate::perf::schema::{Role, Schema};
 use crate::procfs::own_tid;
 use crate::timing::{SHORT, Unrecorded, best, short_calls, whole, with_entry_cost};
 pub(crate) use count_record::{CallCount, CountRecord};
-use deadweight_trace::syscall::{self, Arch};
 use deadweight_trace::hash::ByFast;
+use deadweight_trace::syscall::{self, Arch};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -39,6 +39,10 @@ const MIN_CALLS_PER_OTHER: u32 = 8;
 /// A task whose counting began is not looked at for so long, in ns: at first, and at most. Each time it doubles, because
 /// the programs stop counting what does not pay.
 const PAUSES: [u64; 2] = [1_000_000, 1_000_000_000];
+/// After so many scans in a row without such a task, the next ones come later: each interrupts the program.
+const PATIENT_AFTER: u32 = 16;
+/// Until there was little to scan for so long, in ns.
+const QUIET: u64 = 100_000_000;
 /// Calls that transfer more bytes may take long: they are recorded alone.
 const MAX_TRANSFER: u64 = 8191;
 
@@ -112,6 +116,9 @@ pub(crate) struct HighRate {
     counted: Cost,
     recording_cost: u64,
     counting: Option<Counting>,
+    /// Scans in a row that found no such task, and when the latest scan of enough bytes was, in ns.
+    in_vain: u32,
+    scanned_at: u64,
     /// Until when tasks are not looked at, and the pause that led there, in ns.
     paused: HashMap<u32, (u64, u64), ByFast>,
 }
@@ -175,6 +182,8 @@ impl HighRate {
             counted,
             recording_cost,
             counting: None,
+            in_vain: 0,
+            scanned_at: 0,
             paused: HashMap::default(),
         }
     }
@@ -182,17 +191,20 @@ impl HighRate {
     /// Scans the newest records, and starts counting the calls of tasks with a high rate. Returns
     /// the cost of counting when it has just begun.
     pub(crate) fn scan(&mut self, rings: &[RecordRing], schema: &Schema) -> Option<Cost> {
-        let programs = self.programs.as_ref()?;
+        let programs = self.programs.clone()?;
         let mut tasks = HashMap::default();
+        let mut enough = false;
         for (ring, scanned) in rings.iter().zip(&mut self.scanned) {
             if let Some(bytes) = ring.newest(scanned, SCAN_AFTER, SCAN_BYTES_WITH_STACKS) {
                 count_calls(&bytes, schema, &self.countable, &mut tasks);
+                enough = true;
             }
         }
         let max_interval = MAX_INTERVAL + self.recording_cost;
         let high_rate = tasks.into_iter().filter(|(_, task)| task.is_high_rate(max_interval));
         let mut high_rate_tasks: Vec<u32> = high_rate.map(|(task, _)| task).collect();
         let now = clock::now();
+        self.be_patient(rings, enough.then_some(high_rate_tasks.is_empty()), now);
         high_rate_tasks.retain(|task| pause(self.paused.entry(*task).or_default(), now));
         let new = self.counting.is_none() && !high_rate_tasks.is_empty();
         if new {
@@ -201,6 +213,24 @@ impl HighRate {
         let counting = self.counting.as_ref()?;
         high_rate_tasks.into_iter().for_each(|task| counting.begin(task));
         new.then_some(self.counted)
+    }
+
+    /// Lets more records come before the next scan if several found nothing. `in_vain`: whether this one did; none if there
+    /// was little to scan.
+    fn be_patient(&mut self, rings: &[RecordRing], in_vain: Option<bool>, now: u64) {
+        let before = self.in_vain >= PATIENT_AFTER;
+        self.in_vain = match in_vain {
+            Some(true) => self.in_vain.saturating_add(1),
+            None if now.saturating_sub(self.scanned_at) < QUIET => self.in_vain,
+            Some(false) | None => 0,
+        };
+        if in_vain.is_some() {
+            self.scanned_at = now;
+        }
+        let patient = self.in_vain >= PATIENT_AFTER;
+        if patient != before {
+            rings.iter().for_each(|ring| ring.set_patient(patient));
+        }
     }
 }
 

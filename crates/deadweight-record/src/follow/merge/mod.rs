@@ -17,9 +17,9 @@ use crate::perf::decode::{self, Body};
 use crate::perf::schema::{Role, Schema};
 use crate::session::NTH;
 use crate::session::decimate::DecimationStart;
+use deadweight_trace::hash::ByFast;
 pub(crate) use decimated::UnrecordedCalls;
 use decimated::{DecimatedCalls, DecimatedRecord};
-use deadweight_trace::hash::ByFast;
 use std::collections::{HashMap, VecDeque};
 
 /// How long the record that announces an exec is held back for the one that names the file.
