@@ -36,6 +36,19 @@ func visits(addresses []string, count int) int {
 	return seen[addresses[1]]
 }
 
+// The numbers of the lines of all values: each counts from the start of the text.
+func lines(text string) (sum int) {
+	for at := 0; at < len(text); at++ {
+		next := strings.IndexByte(text[at:], '=')
+		if next < 0 {
+			break
+		}
+		at += next
+		sum += strings.Count(text[:at], "\n") // the search to name
+	}
+	return sum
+}
+
 func main() {
 	count, _ := strconv.Atoi(os.Args[2])
 	sum := 0
@@ -50,6 +63,12 @@ func main() {
 			addresses[i] = fmt.Sprint(strings.Repeat("https://example.org/a/long/path/", 40), i)
 		}
 		sum = visits(addresses, count)
+	case "lines":
+		var text strings.Builder
+		for i := 0; i < count; i++ {
+			fmt.Fprintf(&text, "let name%d = value%d\n", i, i)
+		}
+		sum = lines(text.String())
 	}
 	fmt.Println(sum)
 }

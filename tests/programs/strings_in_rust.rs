@@ -41,6 +41,16 @@ fn letters(text: &str) -> u64 {
     sum
 }
 
+/// Looks at each place for a comment that began before it.
+#[inline(never)]
+fn lines(text: &str) -> usize {
+    let mut sum = 0;
+    for (at, _) in text.match_indices('=') {
+        sum += text[..at].find('#').unwrap_or(at); // the search to name
+    }
+    sum
+}
+
 fn main() {
     let cost = args().nth(1).unwrap_or_default();
     let count = args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(1);
@@ -51,6 +61,10 @@ fn main() {
         "letters" => {
             (0..count).for_each(|i| write!(text, "{i},").expect("it is memory"));
             letters(black_box(&text))
+        }
+        "lines" => {
+            (0..count).for_each(|i| write!(text, "let name_{i} = value_{i};\n").expect("it is memory"));
+            lines(black_box(&text)) as u64
         }
         _ => 0,
     };

@@ -12,6 +12,7 @@ pub(crate) mod churn;
 pub(crate) mod clean_run;
 pub(crate) mod connections;
 pub(crate) mod durable;
+pub(crate) mod growing;
 pub(crate) mod hot_loops;
 pub(crate) mod initialisers;
 pub(crate) mod locks;

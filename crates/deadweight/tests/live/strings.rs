@@ -42,6 +42,30 @@ fn long_keys_of_a_map_are_hashing_in_cpp_and_go() {
 }
 
 #[test]
+fn searches_from_the_start_are_rescans_in_every_language() {
+    for (command, function, file) in [
+        ("@marker_from_start markers 50000", "markers", "marker_from_start.cpp"),
+        ("@strings_in_go lines 60000", "main.lines", "strings_in_go.go"),
+        ("@strings_in_rust lines 25000", "strings_in_rust::lines", "strings_in_rust.rs"),
+        ("@strings_in_zig markers 30000", "strings_in_zig.markers", "strings_in_zig.zig"),
+        ("@strings_in_crystal items 50000", "items", "strings_in_crystal.cr"),
+    ] {
+        Truth::of(command)
+            .first_finding(&["rescans"])
+            .found_at("rescans", function, file, "the search to name")
+            .saves("rescans", 0.6..=1.0)
+            .check();
+    }
+}
+
+#[test]
+fn searches_of_other_texts_and_for_other_words_are_no_rescans() {
+    for command in ["@marker_from_start words 60000", "@marker_from_start blocks 20000"] {
+        Truth::of(command).never(&["rescans"]).check();
+    }
+}
+
+#[test]
 fn panics_and_exceptions_in_normal_work_are_found_in_every_language() {
     for (command, function, file, line) in [
         (

@@ -182,12 +182,8 @@ impl Merge {
             };
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
-                    let other = if self.others.is_empty() {
-                        None
-                    } else {
-                        self.others.remove(&(place.chunk, place.offset))
-                    };
-                    match other {
+                    let key = (place.chunk, place.offset);
+                    match self.others.remove(&key) {
                         Some(DecimatedRecord::StandsFor(unrecorded)) => {
                             (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }

@@ -1,0 +1,220 @@
+//! Searches that begin at the start of the same memory again and again, while what they go over grows: the next marker
+//! searched from the start, lines counted up to each place. And those that go up to its end, while their start moves on.
+//!
+//! Registers at the samples show it, see `facts::growing`. Not for functions that look for the end of a text: these
+//! have an account.
+
+use super::CLASS;
+use crate::facts::call_site::Weights;
+use crate::facts::growing::{Growing, Values, growing};
+use crate::facts::hot_loops::with_registers;
+use crate::facts::processes::ProcessId;
+use crate::inspect::shares::{Own, sampled_sites, samples_of};
+use crate::inspect::{Draft, Inspection};
+use deadweight_report::account::NET_WORK;
+use deadweight_report::report::How;
+use deadweight_report::wording::{bytes, percent, time};
+use deadweight_trace::ids::{NameId, StackId, TaskId};
+use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Below this share of the wall time it does not matter.
+const LARGE: f64 = 0.1;
+/// The part of the time that goes away, least and typical: of each text one search remains.
+const LEAST: f64 = 0.5;
+const TYPICAL: f64 = 0.95;
+/// Parts of the names of functions that search a text or count in it.
+const SEARCHES: &[&str] = &[
+    "memchr",
+    "memrchr",
+    "memmem",
+    "strchr",
+    "strrchr",
+    "strstr",
+    "strspn",
+    "strcspn",
+    "strpbrk",
+    "internal/bytealg.",
+    "indexbytebody",
+    "countbody",
+    "countGeneric",
+    "core::str::pattern::",
+    "core::str::count::",
+    "mem.indexOf",
+    "mem.count",
+    "mem.findScalar",
+    "mem.find",
+    "::find(",
+    "::find_first_of",
+    "::find_first_not_of",
+    "String#index",
+    "String#byte_index",
+    "String#count",
+    "Slice(UInt8)#index",
+];
+
+/// Searches of one of the program's own functions in one thread.
+#[derive(Default)]
+struct Search {
+    /// Where their samples are.
+    stacks: BTreeSet<StackId>,
+    /// The registers at these and what they accessed, in order of time.
+    values: Vec<Values>,
+}
+
+pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
+    let searches = searches(found, process);
+    let mut all: Vec<_> =
+        searches.values().filter_map(|search| Some((search, growing(&search.values)?))).collect();
+    all.sort_by_key(|(search, _)| std::cmp::Reverse(search.values.len()));
+    let (_, main) = *all.first()?;
+    let stacks: BTreeSet<StackId> =
+        all.iter().flat_map(|(search, _)| search.stacks.iter().copied()).collect();
+    let functions: BTreeSet<NameId> = searches
+        .iter()
+        .filter(|(_, s)| !s.stacks.is_disjoint(&stacks))
+        .map(|(of, _)| of.1)
+        .collect();
+    let (mut samples, mut around, mut places) = (0, 0, Weights::new());
+    for (account, site, amount) in samples_of(found, process) {
+        let Some(stack) = site.stack().filter(|_| account == NET_WORK) else { continue };
+        if stacks.contains(&stack) {
+            samples += amount;
+            places.entry(site).or_default().amount += amount;
+        } else if found.facts.sample(stack).own_function().is_some_and(|of| functions.contains(&of))
+        {
+            around += amount;
+        }
+    }
+    let [ns, around] = [samples, around].map(|of| Own::of(found.wall, process).part(of as f64));
+    let spent = Spent { ns, around, places };
+    (ns.share_of(found.wall.net()) >= LARGE).then(|| finding(found, process, main, &spent))
+}
+
+/// What searches from the start took.
+struct Spent {
+    /// Their time.
+    ns: Ns,
+    /// The other time of the functions that make them: each search has its share of it.
+    around: Ns,
+    /// Where.
+    places: Weights,
+}
+
+/// The searches of a process.
+fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId, NameId), Search> {
+    let facts = found.facts;
+    let mut known: BTreeMap<StackId, Option<NameId>> = BTreeMap::new();
+    let mut searches: BTreeMap<(TaskId, NameId), Search> = BTreeMap::new();
+    for (task, stack, general, address) in with_registers(facts, process) {
+        let of = known.entry(stack).or_insert_with(|| {
+            let sample = facts.sample(stack);
+            let searches = |name: &str| SEARCHES.iter().any(|part| name.contains(part));
+            let is_search = sample.library().any(|(name, _)| searches(name));
+            sample.own_function().filter(|_| is_search)
+        });
+        if let Some(function) = *of {
+            let search = searches.entry((task, function)).or_default();
+            search.stacks.insert(stack);
+            let mut values: Values = [0; 33];
+            values[..32].copy_from_slice(&general);
+            values[32] = address;
+            search.values.push(values);
+        }
+    }
+    searches
+}
+
+fn finding(found: &Inspection<'_, '_>, process: ProcessId, main: Growing, spent: &Spent) -> Draft {
+    let (facts, net, ns) = (found.facts, found.wall.net(), spent.ns);
+    let [first, last] = [main.first, main.last].map(|way| bytes(way.next_multiple_of(1024)));
+    let (over, advice) = if main.to_the_end {
+        (
+            format!("up to the end of the same text: over {first} at first and {last} at last"),
+            "Do not search the rest for each item: search once and keep what was found, or limit the search to what \
+             the item can reach.",
+        )
+    } else {
+        (
+            format!("from the start of the same text: over {first} at first and {last} at last"),
+            "Go on where the last search ended (the second argument of find; a slice of the rest), or keep what was \
+             counted and add only what is new.",
+        )
+    };
+    Draft {
+        class: CLASS.id,
+        moves: false,
+        process,
+        title: "the same text searched again and again".into(),
+        text: format!(
+            "{} spent {} of its {} ({}) on searches {over}. Twice the text takes four times as long.",
+            facts.name(process),
+            time(ns),
+            time(net),
+            percent(ns, net),
+        ),
+        amount: ns,
+        saving: (ns + spent.around.part(0.5)).part(TYPICAL),
+        range: (ns.part(LEAST), ns + spent.around),
+        how: How::Estimate,
+        sites: sampled_sites(facts.symbols(), &spent.places),
+        evidence: vec![
+            "a register goes over that range at random from sample to sample: many searches lie between two".into(),
+        ],
+        remedy: advice.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tests::{found, sampled, scattered};
+    use expect_test::expect;
+    use std::fmt::Write;
+
+    const SEARCH: &str = "__memchr_avx2 @libc.so.6 <- next (m.c:27) <- main (m.c:49)";
+    const MEMORY: u64 = 0x7f00_0000_0000;
+
+    /// A program that searches, in so many of ten samples: how far in its memory at the sample with this number of 400.
+    fn searching(stack: &str, of_ten: u64, way: impl Fn(u64) -> u64) -> String {
+        let mut text = String::from(
+            "image app path /bin/app\nimage libc.so.6 path /lib/libc.so.6\nsample-period 1000\n\
+             task 1 app\n0 on\n0 exec /bin/app\n0 main\n",
+        );
+        for i in 0..400 {
+            let sample = match i % 10 < of_ten {
+                true => (stack.to_owned(), vec![(7, MEMORY + way(i))]),
+                false => ("main (m.c:50)".to_owned(), Vec::new()),
+            };
+            write!(text, "{}", sampled(500 + i * 1000, &sample)).unwrap();
+        }
+        text + "400000 exit\n400000 off dead"
+    }
+
+    #[test]
+    fn a_search_from_the_start_is_found() {
+        let text = searching(SEARCH, 9, |i| scattered(i, (400 * i).isqrt() * 2000 + 1));
+        expect![[r#"
+            rescans 85 % (40..91) @ next:27: app spent 360 µs of its 400 µs (90 %) on searches from the start of the same text: over 247 KiB at first and 694 KiB at last. Twice the text takes four times as long.
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn a_search_of_the_rest_is_found() {
+        let text =
+            searching(SEARCH, 9, |i| 800_000 - scattered(i, (400 * (400 - i)).isqrt() * 2000 + 1));
+        expect![[r#"
+            rescans 85 % (40..91) @ next:27: app spent 360 µs of its 400 µs (90 %) on searches up to the end of the same text: over 708 KiB at first and 272 KiB at last. Twice the text takes four times as long.
+        "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn searches_in_the_same_text_and_in_other_texts_are_refused() {
+        // Different words in the same text; each text once; a small part of the time; what is no search.
+        assert_eq!(found(&searching(SEARCH, 9, |i| scattered(i, 800_000))), "");
+        assert_eq!(found(&searching(SEARCH, 9, |i| i * 2000 + scattered(i, 2000))), "");
+        let from_start = |i: u64| scattered(i, (400 * i).isqrt() * 2000 + 1);
+        assert_eq!(found(&searching(SEARCH, 0, from_start)), "");
+        let sum = "total (m.c:27) <- main (m.c:49)";
+        assert_eq!(found(&searching(sum, 9, from_start)), "");
+    }
+}

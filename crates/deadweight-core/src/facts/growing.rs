@@ -1,0 +1,144 @@
+//! Whether registers show that memory is gone over again and again, from its start up to an end that moves on, or from a
+//! start that moves on up to its end.
+//!
+//! - In: what could be the place of a search, at each of its samples in order of time: registers, an address.
+//! - Out: how far a search went at first and at last.
+//! - Must not know: which functions search.
+//!
+//! One of these is where the search is. Between two samples it begins anew many times, so its values are a random
+//! choice of all places from the start to the end of that time. Of a single pass both ends move on; of searches for
+//! different things in the same memory neither does.
+
+/// The time is cut into so many parts, ...
+const PARTS: usize = 5;
+/// ... each with so many samples at least.
+const SAMPLES: usize = 12;
+/// Smaller numbers are no addresses.
+const ADDRESS: u64 = 1 << 32;
+/// Less memory is gone over quickly, and more is none.
+const SPANS: [u64; 2] = [4 << 10, 1 << 30];
+/// The tenth of the samples nearest to the fixed end lies within this part of the way; at random it is a tenth.
+const NEAR: f64 = 0.3;
+/// The mean of the samples is in this part of the way; at random it is half.
+const MIDDLE: [f64; 2] = [0.3, 0.7];
+/// The way is so many times as long in the last part as in the first. If it grows by the same length after each search,
+/// it is twice as long.
+const GREW: f64 = 1.5;
+/// From the middle to the end it is at most so many times as long: a program that tries one length after the other
+/// doubles them.
+const SLOWLY: f64 = 2.5;
+
+/// How far a search goes, in bytes.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Growing {
+    /// In the first fifth of its samples.
+    pub(crate) first: u64,
+    /// In the last one.
+    pub(crate) last: u64,
+    /// Whether it goes up to the end of the memory, and its start moves on: then it becomes shorter.
+    pub(crate) to_the_end: bool,
+}
+
+/// The values at a sample: the general registers by number, and the address that it accessed.
+pub(crate) type Values = [u64; 33];
+
+/// How far a search with these values goes, if that grows or shrinks.
+pub(crate) fn growing(samples: &[Values]) -> Option<Growing> {
+    let first = samples.first()?;
+    (0..first.len()).find_map(|at| {
+        // 0 is not known.
+        let known = samples.iter().map(|all| all[at]).filter(|value| *value != 0);
+        let values: Vec<u64> = known.collect();
+        if values.len() < (PARTS * SAMPLES).max(samples.len() / 4) {
+            return None;
+        }
+        let mirrored: Vec<u64> = values.iter().rev().map(|value| u64::MAX - value).collect();
+        let (low, span) = range(&values)?;
+        let forward = ways(&values, low);
+        let backward = || ways(&mirrored, u64::MAX - low - span);
+        let grows = |[first, last]: [u64; 2]| Growing { first, last, to_the_end: false };
+        let shrinks = |[last, first]: [u64; 2]| Growing { first, last, to_the_end: true };
+        forward.map(grows).or_else(|| backward().map(shrinks))
+    })
+}
+
+/// The lowest of these addresses, and how far the highest is; without the fiftieth at both ends. None if they are no
+/// addresses of one memory.
+fn range(values: &[u64]) -> Option<(u64, u64)> {
+    let mut sorted = values.to_vec();
+    sorted.sort_unstable();
+    let [low, high] =
+        [sorted.len() / 50, sorted.len() - 1 - sorted.len() / 50].map(|at| sorted[at]);
+    let is_memory = low >= ADDRESS && (SPANS[0]..=SPANS[1]).contains(&(high - low));
+    is_memory.then_some((low, high - low))
+}
+
+/// How far from `low` the values go in the first part and in the last, if that grows.
+fn ways(values: &[u64], low: u64) -> Option<[u64; 2]> {
+    let way = |part: &[u64]| {
+        let mut from: Vec<u64> = part.iter().map(|value| value.saturating_sub(low)).collect();
+        from.retain(|way| *way <= SPANS[1]);
+        from.sort_unstable();
+        let at = |part: usize| from.get(part * from.len().saturating_sub(1) / 100).copied();
+        let far = at(97)?.max(1) as f64 / 0.97;
+        let mean = from.iter().sum::<u64>() as f64 / from.len() as f64 / far;
+        let begins_at_low = at(10)? as f64 <= NEAR * far;
+        (begins_at_low && (MIDDLE[0]..=MIDDLE[1]).contains(&mean)).then_some(far)
+    };
+    let each = values.len() / PARTS;
+    let ways: Vec<f64> = values.chunks(each).take(PARTS).map(way).collect::<Option<_>>()?;
+    let grows = ways.windows(2).all(|pair| pair[1] > pair[0]);
+    let (first, middle, last) = (ways[0], ways[PARTS / 2], ways[PARTS - 1]);
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
+    let bytes = |way: f64| way as u64;
+    (grows && last >= GREW * first && last <= SLOWLY * middle).then(|| [bytes(first), bytes(last)])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MEMORY: u64 = 0x7f00_0000_0000;
+
+    /// A number that looks random, in 0..1.
+    fn random(i: u64) -> f64 {
+        let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 40) as f64
+            / f64::from(1 << 24)
+    }
+
+    /// The registers of 400 samples; `at`: where the search is, of a MiB, by the part of the time and a random number.
+    fn searching(at: impl Fn(f64, f64) -> f64) -> Vec<Values> {
+        let sample = |i: u64| {
+            let place = MEMORY + (at(i as f64 / 400.0, random(i)) * f64::from(1 << 20)) as u64;
+            let mut general = [0; 33];
+            (general[3], general[7], general[12]) = (i, place, MEMORY);
+            general
+        };
+        (0..400).map(sample).collect()
+    }
+
+    #[test]
+    fn a_search_from_the_start_is_found_and_so_is_one_to_the_end() {
+        // As far as the root of the time: each search takes as long as its way.
+        let grows = growing(&searching(|time, any| time.sqrt() * any)).unwrap();
+        assert!(!grows.to_the_end && grows.last > 2 * grows.first, "{grows:?}");
+        assert!((900_000..1_200_000).contains(&grows.last), "{grows:?}");
+        let shrinks = growing(&searching(|time, any| 1.0 - (1.0 - time).sqrt() * any)).unwrap();
+        assert!(shrinks.to_the_end && shrinks.first > 2 * shrinks.last, "{shrinks:?}");
+    }
+
+    #[test]
+    fn other_searches_are_refused() {
+        let refused = |at: &dyn Fn(f64, f64) -> f64| assert_eq!(growing(&searching(at)), None);
+        // Once through the memory, and again and again through all of it.
+        refused(&|time, any| 0.98 * time + 0.02 * any);
+        refused(&|_, any| any);
+        refused(&|time, _| time * 7.0 % 1.0);
+        // One length after the other, each twice the one before.
+        refused(&|time, any| 2_f64.powf((time * 8.0).floor() - 8.0) * any);
+        // Longer and longer, each in memory of its own.
+        refused(&|time, any| 8.0 * time + time.sqrt() * any);
+        assert_eq!(growing(&searching(|time, any| time.sqrt() * any)[..40]), None);
+    }
+}
