@@ -65,7 +65,7 @@ fn print_waits(trace: &Trace, timeline: &Timeline, path: &Path) {
         );
     }
     println!("longest joins:");
-    let mut joins = path.joins.clone();
+    let mut joins = path.joins(timeline);
     joins.sort_by_key(|join| std::cmp::Reverse(join.end - join.start));
     for join in joins.into_iter().take(12) {
         let block = timeline.blocks[join.block as usize];
@@ -102,7 +102,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         timeline.calls.len(),
         timeline.blocks.len(),
         path.pieces.len(),
-        path.joins.len()
+        path.joins(&timeline).len()
     );
     println!("timeline in {built:?}, all in {:?}", begun.elapsed());
     for warning in warnings.iter().chain(&trace.meta.warnings).chain(&timeline.warnings) {

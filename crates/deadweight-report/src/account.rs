@@ -92,7 +92,7 @@ pub const IDLE: AccountId = AccountId(OF_CLASSES + 8);
 impl AccountId {
     /// All accounts, in order.
     pub fn all() -> impl Iterator<Item = Self> {
-        (0..).zip(ACCOUNTS).map(|(index, _)| Self(index))
+        (0..).zip(&ACCOUNTS).map(|(index, _)| Self(index))
     }
 
     /// The accounts of the cost classes, in order of precedence.

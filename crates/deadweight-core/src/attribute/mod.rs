@@ -17,6 +17,7 @@ use crate::facts::call_site::{CallSite, Weight};
 use crate::facts::overhead;
 use crate::facts::processes::ProcessId;
 use crate::path::Piece;
+use crate::path::cpu_holder::{CpuHolder, CpuHolders};
 use crate::timeline::{Run, Sample, Task, Within};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
@@ -147,13 +148,20 @@ struct Charge<'a, 't> {
     entries: Vec<Entry>,
     /// By task: its span and sample charged last. Pieces are in order of time.
     reached: Vec<(usize, usize)>,
+    holders: CpuHolders<'a>,
+    /// The parts of a wait for a CPU: memory that is used again.
+    parts: Vec<(Ns, CpuHolder)>,
+    /// The interval of `Busy` that was found last.
+    near: usize,
 }
 
 impl<'a, 't> Charge<'a, 't> {
     fn new(facts: &'a Facts<'t>, scope: Scope) -> Self {
         let (index, entries) = (BTreeMap::new(), Vec::new());
         let reached = vec![(0, 0); facts.timeline.tasks.len()];
-        Self { facts, scope, lane: None, index, latest: [None; RECENT], entries, reached }
+        let (holders, parts) = (CpuHolders::new(facts.timeline, &facts.path.subject), Vec::new());
+        let latest = [None; RECENT];
+        Self { facts, scope, lane: None, index, latest, entries, reached, holders, parts, near: 0 }
     }
 
     fn finish(mut self) -> Attribution {
@@ -270,7 +278,9 @@ impl<'a, 't> Charge<'a, 't> {
         let account = cost::account(self.facts, slice);
         let ns = length - overhead;
         let alone = match slice.what {
-            What::Wait(_) | What::Ready(_) => ns - self.facts.busy.within(slice.start, slice.end),
+            What::Wait(_) | What::Ready(_) => {
+                ns - self.facts.busy.within(&mut self.near, slice.start, slice.end)
+            }
             _ => ns,
         };
         let (site, began) = self.site(slice);

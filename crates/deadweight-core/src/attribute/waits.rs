@@ -3,7 +3,7 @@
 use super::{Charge, Scope};
 use crate::account::{Slice, What};
 use crate::facts::{Facts, overhead};
-use crate::path::cpu_holder::{CpuHolder, held_up, holders};
+use crate::path::cpu_holder::{CpuHolder, held_up};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
 
@@ -27,8 +27,6 @@ impl Charge<'_, '_> {
 
     /// Divides time off CPU by the holder of the CPU that the task then got.
     pub(super) fn ready(&mut self, task: &Task, index: usize, slice: Slice) {
-        let subject = &self.facts.path.subject;
-        let at_span = (slice.task, index);
         // Woken on an idle CPU: the time until it runs belongs to the wait. Where other programs are not
         // recorded, a long time means that the CPU was not idle.
         let long = slice.end - slice.start > LATE;
@@ -38,20 +36,24 @@ impl Charge<'_, '_> {
             _ => What::Ready(CpuHolder::Nobody),
         };
         let mut start = slice.start;
-        for (ns, holder) in holders(self.facts.timeline, subject, at_span, start, slice.end) {
+        let mut parts = std::mem::take(&mut self.parts);
+        parts.extend_from_slice(self.holders.of((slice.task, index), start, slice.end));
+        for (ns, holder) in parts.drain(..) {
             let what = if holder == CpuHolder::Nobody { idle } else { What::Ready(holder) };
             let overhead = match holder {
                 CpuHolder::Recorder => ns,
                 // It would have given the CPU away sooner.
                 CpuHolder::Own(holder) if self.scope == Scope::Path => {
                     let Facts { timeline, overhead: cost, .. } = self.facts;
-                    overhead::between(timeline, cost, holder, (start, start + ns))
+                    let near = self.reached[holder.index()].0;
+                    overhead::between(timeline, cost, (holder, near), (start, start + ns))
                 }
                 _ => Ns::ZERO,
             };
             self.add(&Slice { start, end: start + ns, what, ..slice }, overhead, &[]);
             start += ns;
         }
+        self.parts = parts;
     }
 }
 

@@ -38,7 +38,7 @@ use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::path::cpu_holder::holders;
+use crate::path::cpu_holder::CpuHolders;
 use crate::timeline::Run;
 use asking::Asking;
 use deadweight_report::report::How;
@@ -145,10 +145,11 @@ fn kept_from(
     }
     intervals.sort_unstable();
     let ready = task.spans.iter().enumerate().filter(|(_, span)| span.run() == Run::Runnable);
-    let others = |at: usize, from: Ns, to: Ns| {
-        let holders = holders(timeline, subject, (worker, at), from, to);
-        let foreign = holders.into_iter().filter(|(_, who)| who.is_foreign());
-        foreign.map(|(ns, _)| ns).sum::<Ns>().share_of(to - from) >= OTHERS
+    let mut holders = CpuHolders::new(timeline, subject);
+    let mut others = |at: usize, from: Ns, to: Ns| {
+        let holders = holders.of((worker, at), from, to).iter();
+        let foreign = holders.filter(|(_, who)| who.is_foreign());
+        foreign.map(|(ns, _)| *ns).sum::<Ns>().share_of(to - from) >= OTHERS
     };
     let ready: Vec<(Ns, Ns)> = ready
         .map(|(at, span)| (at, span.start.max(subject.start), task.span_end(at).min(subject.end)))

@@ -151,10 +151,11 @@ pub(crate) fn account(facts: &Facts<'_>, slice: &Slice) -> AccountId {
 }
 
 fn claimed(facts: &Facts<'_>, slice: &Slice) -> AccountId {
-    let claimed = CLASSES.iter().zip(AccountId::all()).find(|(class, _)| match class.claim {
-        Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(facts, slice),
-        Claim::Samples(_) => false,
-    });
+    let claimed =
+        CLASSES.iter().zip(AccountId::of_classes()).find(|(class, _)| match class.claim {
+            Claim::Slices(claims) | Claim::SamplesAndFaults(_, claims) => claims(facts, slice),
+            Claim::Samples(_) => false,
+        });
     match (claimed, slice.what) {
         (Some((_, account)), _) => account,
         (None, What::User) => NET_WORK,
@@ -168,10 +169,11 @@ fn claimed(facts: &Facts<'_>, slice: &Slice) -> AccountId {
 
 /// The account of the program's own time that a sample stands for.
 pub(crate) fn account_of_sample(sample: &UserSample<'_>) -> AccountId {
-    let claimed = CLASSES.iter().zip(AccountId::all()).find(|(class, _)| match class.claim {
-        Claim::Samples(claims) | Claim::SamplesAndFaults(claims, _) => claims(sample),
-        Claim::Slices(_) => false,
-    });
+    let claimed =
+        CLASSES.iter().zip(AccountId::of_classes()).find(|(class, _)| match class.claim {
+            Claim::Samples(claims) | Claim::SamplesAndFaults(claims, _) => claims(sample),
+            Claim::Slices(_) => false,
+        });
     claimed.map_or(NET_WORK, |(_, account)| account)
 }
 

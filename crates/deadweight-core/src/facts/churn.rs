@@ -272,6 +272,13 @@ impl Ranges {
         if from >= to || self.0.len() >= RANGES {
             return;
         }
+        // Most often memory is touched page after page.
+        if let Some((start, end)) = self.0.range_mut(..=to).next_back()
+            && (*start..=*end).contains(&from)
+        {
+            *end = to.max(*end);
+            return;
+        }
         while let Some((start, end)) =
             self.0.range(..=to).next_back().map(|(s, e)| (*s, *e)).filter(|r| r.1 >= from)
         {
@@ -313,15 +320,25 @@ impl Ranges {
 /// When a fault happened, in which process, and its index in the timeline.
 pub(crate) type FaultTime = (Ns, ProcessId, u32);
 
-/// All faults in order of time, with their process. They are not collected: there may be millions.
-pub(crate) fn fault_times(
-    timeline: &Timeline,
+/// All faults with their process, task by task. They are not collected: there may be millions.
+pub(crate) fn all_faults<'t>(
+    timeline: &'t Timeline,
     processes: &Processes,
-) -> impl Iterator<Item = FaultTime> {
-    let mut tasks: Vec<_> = (0..timeline.tasks.len())
-        .map(TaskId::at)
-        .map(|task| faults_of(timeline.task(task), processes.of(task)))
-        .collect();
+) -> impl Iterator<Item = FaultTime> + use<'t> {
+    each_tasks_faults(timeline, processes).into_iter().flatten()
+}
+
+fn each_tasks_faults<'t>(
+    timeline: &'t Timeline,
+    processes: &Processes,
+) -> Vec<impl Iterator<Item = FaultTime> + use<'t>> {
+    let of = |task| faults_of(timeline.task(task), processes.of(task));
+    (0..timeline.tasks.len()).map(TaskId::at).map(of).collect()
+}
+
+/// The same in order of time.
+fn fault_times(timeline: &Timeline, processes: &Processes) -> impl Iterator<Item = FaultTime> {
+    let mut tasks = each_tasks_faults(timeline, processes);
     // The next fault of each task, and which task.
     let mut next: BinaryHeap<Reverse<(FaultTime, usize)>> = BinaryHeap::new();
     next.extend(

@@ -25,6 +25,7 @@ pub(crate) mod zeroed;
 
 use crate::path::Path;
 use crate::timeline::kernel_stacks::{WaitsFor, is_for_recording};
+use crate::timeline::near::last_started;
 use crate::timeline::{Block, Fault, Registers, Run, Timeline, WokenBy};
 use builds::{Build, Builds};
 use call_groups::{CallGroup, CallGroupId, CallGroups, READS, WRITES};
@@ -104,41 +105,46 @@ pub(crate) struct Busy {
 
 impl Busy {
     fn gather(timeline: &Timeline, own: &[bool]) -> Self {
-        let mut raw: Vec<(Ns, Ns)> = Vec::new();
+        let mut intervals: Vec<(Ns, Ns, Ns)> = Vec::new();
         for held in &timeline.held {
+            let first = intervals.len();
             for (i, h) in held.iter().enumerate() {
                 let end = held.get(i + 1).map_or(h.start, |next| next.start);
-                if h.task.is_some_and(|t| own.get(t.index()).copied().unwrap_or(false)) {
-                    raw.push((h.start, end));
+                if !h.task.is_some_and(|t| own.get(t.index()).copied().unwrap_or(false)) {
+                    continue;
+                }
+                match intervals[first..].last_mut() {
+                    Some((_, last, _)) if *last == h.start => *last = end,
+                    _ => intervals.push((h.start, end, Ns::ZERO)),
                 }
             }
         }
         // Each CPU's are in order already: a stable sort finds that.
-        raw.sort();
-        let mut intervals: Vec<(Ns, Ns, Ns)> = Vec::new();
-        for (start, end) in raw {
-            match intervals.last_mut() {
-                Some(last) if start <= last.1 => last.1 = last.1.max(end),
-                last => {
-                    let before = last.map_or(Ns::ZERO, |(s, e, sum)| *sum + (*e - *s));
-                    intervals.push((start, end, before));
-                }
-            }
+        intervals.sort();
+        intervals.dedup_by(|(start, end, _), (_, last, _)| {
+            let joins = *start <= *last;
+            *last = if joins { (*last).max(*end) } else { *last };
+            joins
+        });
+        let mut sum = Ns::ZERO;
+        for (start, end, before) in &mut intervals {
+            *before = sum;
+            sum += *end - *start;
         }
         Self { intervals }
     }
 
-    /// How much of `start..end` some own task was on a CPU.
-    pub(crate) fn within(&self, start: Ns, end: Ns) -> Ns {
-        self.until(end) - self.until(start)
+    /// How much of `start..end` some own task was on a CPU. Fast if that is soon after interval `near`.
+    pub(crate) fn within(&self, near: &mut usize, start: Ns, end: Ns) -> Ns {
+        let before = self.until(near, start);
+        let mut behind = *near;
+        self.until(&mut behind, end) - before
     }
 
-    fn until(&self, at: Ns) -> Ns {
-        let after = self.intervals.partition_point(|(start, ..)| *start <= at);
-        match after.checked_sub(1).map(|i| self.intervals[i]) {
-            Some((start, end, before)) => before + (at.min(end) - start),
-            None => Ns::ZERO,
-        }
+    fn until(&self, near: &mut usize, at: Ns) -> Ns {
+        *near = last_started(self.intervals.len(), *near, |i| self.intervals[i].0 <= at);
+        let reached = self.intervals.get(*near).filter(|(start, ..)| *start <= at);
+        reached.map_or(Ns::ZERO, |(start, end, before)| *before + (at.min(*end) - *start))
     }
 }
 

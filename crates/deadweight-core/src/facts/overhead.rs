@@ -66,21 +66,26 @@ pub(crate) fn in_span(
     Ns(entering + leaving + ahead + early(sampling(cost, samples).0))
 }
 
-/// Overhead of a task's events and samples in an interval.
+/// Overhead of a task's events and samples in an interval. Fast if that is soon after span `near` of the task.
 pub(crate) fn between(
     timeline: &Timeline,
     cost: &Overhead,
-    task: TaskId,
+    (task, near): (TaskId, usize),
     interval: (Ns, Ns),
 ) -> Ns {
     let task = timeline.task(task);
-    let spans = running(task, interval);
+    let spans = running(task, near, interval);
     spans.map(|(at, length, n)| in_span(timeline, cost, task, at, n).min(length)).sum()
 }
 
 /// A task's spans on a CPU that begin in an interval: the index, the length within it, and how many samples it has.
-fn running(task: &Task, (from, to): (Ns, Ns)) -> impl Iterator<Item = (usize, Ns, usize)> {
-    let first = task.spans.partition_point(|span| span.start < from);
+fn running(
+    task: &Task,
+    near: usize,
+    (from, to): (Ns, Ns),
+) -> impl Iterator<Item = (usize, Ns, usize)> {
+    let reached = task.span_after(near, from);
+    let first = reached + usize::from(task.spans.get(reached).is_some_and(|s| s.start < from));
     let mut sampled = task.samples.partition_point(|sample| sample.at < from);
     let spans = (first..task.spans.len()).take_while(move |at| task.spans[*at].start < to);
     spans.filter_map(move |at| {
@@ -160,7 +165,7 @@ struct Side {
 fn sides(timeline: &Timeline, cost: &Overhead) -> [Side; 2] {
     let mut sides = [Side::default(); 2];
     for task in timeline.tasks.iter().filter(|t| t.own) {
-        for (index, length, samples) in running(task, (Ns::ZERO, Ns(u64::MAX))) {
+        for (index, length, samples) in running(task, 0, (Ns::ZERO, Ns(u64::MAX))) {
             let side = &mut sides[usize::from(task.spans[index].within() != Within::User)];
             side.gross += length;
             side.overhead += in_span(timeline, cost, task, index, samples).min(length);

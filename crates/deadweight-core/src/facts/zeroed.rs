@@ -4,7 +4,7 @@
 //! written to afterwards, was zeroed in vain and need not have been mapped. Whether it was read is not in a
 //! recording.
 
-use crate::facts::churn::fault_times;
+use crate::facts::churn::all_faults;
 use crate::facts::processes::{ProcessId, Processes};
 use crate::timeline::{Fault, Timeline};
 use deadweight_trace::units::Ns;
@@ -16,6 +16,12 @@ const SETTLED: Ns = Ns(10_000_000);
 const LEAST: u64 = 16;
 /// The addresses of a page.
 const PAGE: u64 = 4096;
+/// Sampled pages are found by their lowest bits first: few of millions of faults are on one.
+const SLOTS: usize = 1 << 16;
+
+fn slot(page: u64) -> usize {
+    usize::try_from(page).unwrap_or(0) % SLOTS
+}
 
 /// By process: the fate of memory whose first touch was to zero it.
 #[derive(Debug, Default)]
@@ -68,12 +74,17 @@ impl Zeroed {
         if faults.is_empty() {
             return Self::default();
         }
-        for (at, process, fault) in fault_times(timeline, processes) {
+        let mut sampled = vec![false; SLOTS];
+        faults.keys().for_each(|(_, page)| sampled[slot(*page)] = true);
+        for (at, process, fault) in all_faults(timeline, processes) {
             let page = timeline.faults[fault as usize].addr.0 / PAGE;
-            if let Some(known) = faults.get_mut(&(process, page)) {
+            if sampled[slot(page)]
+                && let Some(known) = faults.get_mut(&(process, page))
+            {
                 known.push((at, fault));
             }
         }
+        faults.values_mut().for_each(|known| known.sort_unstable());
         // The last sample after a fault counts.
         let mut looks: BTreeMap<(ProcessId, u32), bool> = BTreeMap::new();
         for page in &timeline.pages {
@@ -94,7 +105,7 @@ impl Zeroed {
             fate.zero += u64::from(zero);
         }
         let mut counts: BTreeMap<ProcessId, (u64, u64)> = BTreeMap::new();
-        for (_, process, fault) in fault_times(timeline, processes) {
+        for (_, process, fault) in all_faults(timeline, processes) {
             if of.contains_key(&process) {
                 let (all, zeroing) = counts.entry(process).or_default();
                 *all += 1;

@@ -3,7 +3,7 @@
 //! The path and the simple projection are counted in the same causes, so that they can be compared. Causes
 //! are coarser than the ledger's accounts, which know files, call sites and costs.
 
-use crate::path::cpu_holder::{CpuHolder, holders};
+use crate::path::cpu_holder::{CpuHolder, CpuHolders};
 use crate::path::{Path, Subject};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::{Run, Span, Timeline, Within, WokenBy};
@@ -135,24 +135,24 @@ fn slot(cause: &Cause) -> usize {
 /// Counts the part of a task's span that lies between `from` and `to`.
 pub(crate) fn count(
     totals: &mut Totals,
-    timeline: &Timeline,
-    subject: &Subject,
+    holders: &mut CpuHolders<'_>,
     (task, index): (TaskId, usize),
     (from, to): (Ns, Ns),
 ) {
+    let (timeline, subject) = (holders.timeline, holders.subject);
     let span = timeline.task(task).spans[index];
     if span.run() != Run::Runnable {
         totals.add(cause(timeline, subject, task, &span), to - from);
         return;
     }
-    for (time, holder) in holders(timeline, subject, (task, index), from, to) {
+    for (time, holder) in holders.of((task, index), from, to) {
         let held = match holder {
             CpuHolder::Own(_) => Held::Own,
-            CpuHolder::Outside(who) => Held::Outside(timeline.task(who).name_at(from)),
+            CpuHolder::Outside(who) => Held::Outside(timeline.task(*who).name_at(from)),
             CpuHolder::Recorder => Held::Recorder,
             CpuHolder::Nobody => Held::Nobody,
         };
-        totals.add(Cause::NoCpu(held), time);
+        totals.add(Cause::NoCpu(held), *time);
     }
 }
 
@@ -192,6 +192,7 @@ impl Path {
     #[must_use]
     pub fn causes(&self, timeline: &Timeline) -> BTreeMap<Cause, Ns> {
         let mut totals = Totals::default();
+        let mut holders = CpuHolders::new(timeline, &self.subject);
         let mut latest = vec![0; timeline.tasks.len()];
         for piece in &self.pieces {
             if piece.unexplained {
@@ -201,7 +202,7 @@ impl Path {
             let latest = &mut latest[piece.task.index()];
             for (from, to, index, _) in piece.spans_after(timeline, *latest) {
                 *latest = index;
-                count(&mut totals, timeline, &self.subject, (piece.task, index), (from, to));
+                count(&mut totals, &mut holders, (piece.task, index), (from, to));
             }
         }
         totals.into_map()

@@ -20,27 +20,43 @@ pub enum CpuHolder {
     Nobody,
 }
 
-/// Which tasks had the CPU that `task` got next, while it waited from `from` to `to` in its span `index`.
-/// The parts are in order of time and add up to `to - from`.
-#[must_use]
-pub fn holders(
-    timeline: &Timeline,
-    subject: &Subject,
-    (task, index): (TaskId, usize),
-    from: Ns,
-    to: Ns,
-) -> Vec<(Ns, CpuHolder)> {
-    let mut parts = Vec::new();
-    let mut reached = from;
-    if let Some(cpu) = next_cpu(timeline, task, index) {
-        for (start, end, who) in timeline.holders(cpu, from, to) {
-            push(&mut parts, start - reached, CpuHolder::Nobody);
-            push(&mut parts, end - start, holder(timeline, subject, who));
-            reached = end;
-        }
+/// The holders of CPUs, for one wait after the other: fast in order of time.
+pub(crate) struct CpuHolders<'t> {
+    pub(super) timeline: &'t Timeline,
+    pub(super) subject: &'t Subject,
+    /// By CPU: its entry that was found last.
+    near: Vec<usize>,
+    parts: Vec<(Ns, CpuHolder)>,
+}
+
+impl<'t> CpuHolders<'t> {
+    pub(crate) fn new(timeline: &'t Timeline, subject: &'t Subject) -> Self {
+        Self { timeline, subject, near: vec![0; timeline.held.len()], parts: Vec::new() }
     }
-    push(&mut parts, to - reached, CpuHolder::Nobody);
-    parts
+
+    /// Which tasks had the CPU that `task` got next, while it waited from `from` to `to` in its span `index`.
+    /// The parts are in order of time and add up to `to - from`.
+    pub(crate) fn of(
+        &mut self,
+        (task, index): (TaskId, usize),
+        from: Ns,
+        to: Ns,
+    ) -> &[(Ns, CpuHolder)] {
+        let parts = &mut self.parts;
+        parts.clear();
+        let mut reached = from;
+        if let Some(cpu) = next_cpu(self.timeline, task, index)
+            && let Some(near) = self.near.get_mut(usize::from(cpu.0))
+        {
+            for (start, end, who) in self.timeline.holders_after(near, cpu, from, to) {
+                push(parts, start - reached, CpuHolder::Nobody);
+                push(parts, end - start, holder(self.timeline, self.subject, who));
+                reached = end;
+            }
+        }
+        push(parts, to - reached, CpuHolder::Nobody);
+        parts
+    }
 }
 
 /// How long, between `from` and `to`, `task` could have run while the recorder had its CPU.
@@ -67,11 +83,13 @@ pub(crate) fn kept_from_cpu(
     let waits = (first..of.spans.len())
         .take_while(|index| of.spans[*index].start < to)
         .filter(|index| of.spans[*index].run() == Run::Runnable);
-    let parts = waits.flat_map(|index| {
+    let mut holders = CpuHolders::new(timeline, subject);
+    let kept = waits.map(|index| {
         let (start, end) = (of.spans[index].start.max(from), of.span_end(index).min(to));
-        holders(timeline, subject, (task, index), start, end)
+        let parts = holders.of((task, index), start, end).iter();
+        parts.filter(|(_, who)| by(*who)).map(|(ns, _)| *ns).sum()
     });
-    parts.filter(|(_, who)| by(*who)).map(|(ns, _)| ns).sum()
+    kept.sum()
 }
 
 impl CpuHolder {
@@ -122,7 +140,8 @@ mod tests {
         let index = spans.iter().position(|span| span.run() == Run::Runnable).unwrap();
         let at = (TaskId::at(0), index);
         let subject = &read.path.subject;
-        let parts = holders(&read.timeline, subject, at, Ns(200), Ns(900));
+        let mut holders = CpuHolders::new(&read.timeline, subject);
+        let parts = holders.of(at, Ns(200), Ns(900));
         assert_eq!(parts, [(Ns(700), CpuHolder::Outside(TaskId::at(1)))]);
     }
 

@@ -56,8 +56,6 @@ pub struct Path {
     pub subject: Subject,
     /// In order of time, without gap or overlap, from `subject.start` to `subject.end`.
     pub pieces: Vec<Piece>,
-    /// Waits whose wakers fill them, in order of time.
-    pub joins: Vec<Join>,
 }
 
 /// An interval of the wall time, and the task that it is charged through.

@@ -32,7 +32,8 @@ struct Walk<'a> {
     left: Vec<usize>,
     jumps: usize,
     pieces: Vec<Piece>,
-    joins: Vec<Join>,
+    /// If they are asked for.
+    joins: Option<Vec<Join>>,
 }
 
 impl Path {
@@ -44,7 +45,11 @@ impl Path {
     pub fn walk(timeline: &Timeline, subject: &Subject) -> Self {
         let path = match &subject.service {
             Some(service) => service::busy(timeline, subject, service),
-            None => Self::critical(timeline, subject),
+            None => {
+                let mut pieces = Walk::new(timeline, subject, None).all().pieces;
+                pieces.reverse();
+                Self { subject: subject.clone(), pieces }
+            }
         };
         let mut reached = subject.start;
         for piece in &path.pieces {
@@ -55,36 +60,16 @@ impl Path {
         path
     }
 
-    fn critical(timeline: &Timeline, subject: &Subject) -> Self {
-        let mut walk = Walk {
-            timeline,
-            subject,
-            task: last_to_fade(timeline, subject),
-            time: subject.end,
-            low: subject.start,
-            waiters: Vec::new(),
-            waits: vec![false; timeline.tasks.len()],
-            left: timeline.tasks.iter().map(|task| task.spans.len()).collect(),
-            jumps: 0,
-            pieces: Vec::new(),
-            joins: Vec::new(),
-        };
-        // A task that exited earlier may take longer to be destroyed. That is part of the end's own time,
-        // but does not decide the end.
-        let last = last_task(timeline, subject);
-        if walk.task != last {
-            let fading = timeline.task(walk.task);
-            let decided = timeline.task(last).end.max(subject.start);
-            walk.charge(fading.end.max(decided), true);
-            // It may even have been born after the end was decided: the time between is unknown.
-            walk.charge(fading.birth.max(decided), false);
-            walk.task = last;
+    /// Waits whose wakers fill them, in order of time. There may be millions, and a report needs none: they are found by
+    /// another walk.
+    #[must_use]
+    pub fn joins(&self, timeline: &Timeline) -> Vec<Join> {
+        if self.subject.service.is_some() {
+            return Vec::new();
         }
-        walk.go();
-        let (mut pieces, mut joins) = (walk.pieces, walk.joins);
-        pieces.reverse();
-        joins.reverse();
-        Self { subject: subject.clone(), pieces, joins }
+        let mut joins = Walk::new(timeline, &self.subject, Some(Vec::new())).all().joins;
+        joins.iter_mut().for_each(|joins| joins.reverse());
+        joins.unwrap_or_default()
     }
 }
 
@@ -121,7 +106,40 @@ fn last_by(timeline: &Timeline, subject: &Subject, end: impl Fn(&Task) -> Ns) ->
         .map_or(subject.root, TaskId::at)
 }
 
-impl Walk<'_> {
+impl<'a> Walk<'a> {
+    fn new(timeline: &'a Timeline, subject: &'a Subject, joins: Option<Vec<Join>>) -> Self {
+        Self {
+            timeline,
+            subject,
+            task: last_to_fade(timeline, subject),
+            time: subject.end,
+            low: subject.start,
+            waiters: Vec::new(),
+            waits: vec![false; timeline.tasks.len()],
+            left: timeline.tasks.iter().map(|task| task.spans.len()).collect(),
+            jumps: 0,
+            pieces: Vec::new(),
+            joins,
+        }
+    }
+
+    /// The whole path, last piece first.
+    fn all(mut self) -> Self {
+        // A task that exited earlier may take longer to be destroyed. That is part of the end's own time,
+        // but does not decide the end.
+        let last = last_task(self.timeline, self.subject);
+        if self.task != last {
+            let fading = self.timeline.task(self.task);
+            let decided = self.timeline.task(last).end.max(self.subject.start);
+            self.charge(fading.end.max(decided), true);
+            // It may even have been born after the end was decided: the time between is unknown.
+            self.charge(fading.birth.max(decided), false);
+            self.task = last;
+        }
+        self.go();
+        self
+    }
+
     fn go(&mut self) {
         loop {
             if self.time > self.low {
@@ -196,7 +214,8 @@ impl Walk<'_> {
             self.charge(start, true);
             return;
         }
-        self.joins.push(Join { block, waker, start, end: self.time });
+        let join = Join { block, waker, start, end: self.time };
+        self.joins.iter_mut().for_each(|joins| joins.push(join));
         self.waiters.push(Waiter { task: self.task, low: self.low });
         self.waits[self.task.index()] = true;
         self.low = start;

@@ -4,8 +4,9 @@
 
 use crate::facts::Facts;
 use crate::facts::call_groups::{CallGroup, READS, WRITES};
-use crate::timeline::Task;
+use crate::inspect::page_faults::faults_of;
 use deadweight_report::report::Count;
+use deadweight_trace::ids::TaskId;
 use std::collections::BTreeMap;
 
 /// The totals of the tasks that `own` marks. Nothing where the rung records only samples.
@@ -35,11 +36,11 @@ pub(crate) fn totals(facts: &Facts<'_>, own: &[bool]) -> Vec<Count> {
         }
     }
     let tasks = timeline.tasks.iter().enumerate().filter(|(index, _)| is_own(*index));
-    for (_, task) in tasks {
+    for (index, task) in tasks {
         let process = task.tid == task.process;
         add(if process { "processes" } else { "threads" }, 1);
         add("execs", u64::try_from(task.execs.len()).unwrap_or(u64::MAX));
-        let [faults, major] = faults(facts, task);
+        let [faults, major] = faults(facts, TaskId::at(index));
         add("page-faults", faults);
         add("major-faults", major);
     }
@@ -59,17 +60,8 @@ fn groups<'f>(facts: &'f Facts<'_>, own: &[bool]) -> impl Iterator<Item = &'f Ca
 }
 
 /// Page faults of a task, and how many of them read from storage.
-fn faults(facts: &Facts<'_>, task: &Task) -> [u64; 2] {
-    use crate::timeline::Within;
-    let mut seen = std::collections::BTreeSet::new();
-    let mut major = 0;
-    for span in &task.spans {
-        if let Within::Fault(index) = span.within()
-            && seen.insert(index)
-        {
-            let fault = facts.timeline.faults.get(index as usize);
-            major += u64::from(fault.is_some_and(|fault| fault.major));
-        }
-    }
-    [u64::try_from(seen.len()).unwrap_or(u64::MAX), major]
+fn faults(facts: &Facts<'_>, task: TaskId) -> [u64; 2] {
+    let is_major = |fault: u32| facts.timeline.faults[fault as usize].major;
+    faults_of(facts, task)
+        .fold([0, 0], |[all, major], (_, fault)| [all + 1, major + u64::from(is_major(fault))])
 }

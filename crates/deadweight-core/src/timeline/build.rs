@@ -26,7 +26,7 @@ impl Timeline {
     #[must_use]
     pub fn build(trace: &Trace) -> Self {
         let mut builder = Builder::new(trace);
-        trace.events().for_each(|event| builder.event(&event));
+        trace.for_each_event(|event| builder.event(event));
         builder.finish()
     }
 }

@@ -21,6 +21,7 @@ mod inferred_wakers;
 mod inside;
 pub mod kernel_stacks;
 pub(crate) mod latest;
+pub(crate) mod near;
 pub(crate) mod purposes;
 mod repeated_timeouts;
 pub(crate) mod sleepers;
@@ -37,6 +38,7 @@ use deadweight_trace::ids::{CallId, Cpu, LocationId, NameId, StackId, TaskId, Ti
 use deadweight_trace::units::{LiveAddr, Ns};
 use descriptors::Objects;
 use kernel_stacks::{Interrupt, WaitsFor};
+use near::last_started;
 use std::collections::BTreeMap;
 
 pub use span::{Run, Span, Within};
@@ -319,9 +321,20 @@ impl Timeline {
         from: Ns,
         to: Ns,
     ) -> impl Iterator<Item = (Ns, Ns, Option<TaskId>)> {
+        self.holders_after(&mut 0, cpu, from, to)
+    }
+
+    /// The same; fast if the first of them is soon after entry `near`, which becomes that one.
+    pub(crate) fn holders_after<'t>(
+        &'t self,
+        near: &mut usize,
+        cpu: Cpu,
+        from: Ns,
+        to: Ns,
+    ) -> impl Iterator<Item = (Ns, Ns, Option<TaskId>)> + use<'t> {
         let held = self.held.get(usize::from(cpu.0)).map_or(&[][..], Vec::as_slice);
-        let first = held.partition_point(|h| h.start <= from).saturating_sub(1);
-        (first..held.len())
+        *near = last_started(held.len(), *near, |index| held[index].start <= from);
+        (*near..held.len())
             .map_while(move |i| {
                 let start = held[i].start.max(from);
                 let end = held.get(i + 1).map_or(to, |next| next.start.min(to));
@@ -343,16 +356,7 @@ impl Task {
 
     /// The index of the last span that starts by `at`, 0 if none does. Fast if that is soon after span `near`.
     pub(crate) fn span_after(&self, near: usize, at: Ns) -> usize {
-        let starts = |index: usize| self.spans.get(index).is_some_and(|span| span.start <= at);
-        let mut low = if starts(near) { near } else { 0 };
-        let mut step = 1;
-        while starts(low + step) {
-            low += step;
-            step *= 2;
-        }
-        let high = (low + step).min(self.spans.len());
-        let within = self.spans.get(low + 1..high).unwrap_or_default();
-        low + within.partition_point(|span| span.start <= at)
+        last_started(self.spans.len(), near, |index| self.spans[index].start <= at)
     }
 
     /// How many spans start before `at`. Fast if that is soon before span `near`.
@@ -372,6 +376,11 @@ impl Task {
     #[must_use]
     pub fn span_end(&self, index: usize) -> Ns {
         self.spans.get(index + 1).map_or(self.end, |s| s.start)
+    }
+
+    /// How long it lived.
+    pub(crate) fn life(&self) -> Ns {
+        self.end - self.birth
     }
 
     /// Its time on a CPU.
@@ -399,13 +408,19 @@ impl Task {
         next.map_or(at, |span| span.start.max(at))
     }
 
-    /// How often it was given a CPU.
+    /// Its time on a CPU, and how often it was given one: in one walk.
     #[must_use]
-    pub fn switches(&self) -> u64 {
-        let on = |span: &Span| matches!(span.run(), Run::OnCpu(_));
-        let first = self.spans.first().is_some_and(on);
-        let later = self.spans.windows(2).filter(|pair| !on(&pair[0]) && on(&pair[1])).count();
-        u64::from(first) + u64::try_from(later).unwrap_or(0)
+    pub fn on_cpu_and_switches(&self) -> (Ns, u64) {
+        let (mut time, mut switches, mut before) = (self.polled, 0, false);
+        for (index, span) in self.spans.iter().enumerate() {
+            let on = matches!(span.run(), Run::OnCpu(_));
+            if on {
+                time += self.span_end(index) - span.start;
+                switches += u64::from(!before);
+            }
+            before = on;
+        }
+        (time, switches)
     }
 
     /// The task's name at `at`; `NameId(0)` if it never had one.

@@ -184,7 +184,10 @@ fn prepared(trace: &Trace, of: Option<&str>) -> Result<(Timeline, Subject), Weig
         return Err(WeighError::Empty);
     }
     let timeline = Timeline::build(trace);
-    if timeline.tasks.iter().map(|t| u128::from(t.on_cpu().0)).sum::<u128>() > u64::MAX.into() {
+    // Lives are known without a look at every span.
+    let lived: Ns = timeline.tasks.iter().map(Task::life).sum();
+    let on_cpu = || timeline.tasks.iter().map(|t| u128::from(t.on_cpu().0)).sum::<u128>();
+    if lived == Ns::MAX && on_cpu() > u64::MAX.into() {
         return Err(WeighError::TooLong);
     }
     let subject = Subject::choose(trace, &timeline, of)?;
@@ -315,6 +318,8 @@ fn subject_info(facts: &Facts<'_>) -> SubjectInfo {
 
 fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
     let own = || timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]);
+    let all = timeline.tasks.iter().filter(|t| t.own).map(Task::on_cpu_and_switches);
+    let (on_cpu, switches) = all.fold((Ns::ZERO, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
     TracedRuns {
         count: 1,
         wall_ns: trace.wall().0,
@@ -322,8 +327,8 @@ fn traced(trace: &Trace, timeline: &Timeline, subject: &Subject) -> TracedRuns {
         lost: timeline.lost,
         samples: own().map(|(_, t)| u64::try_from(t.samples.len()).unwrap_or(0)).sum(),
         // The kernel counts for the whole command, for any subject.
-        on_cpu_ns: timeline.tasks.iter().filter(|t| t.own).map(Task::on_cpu).sum::<Ns>().0,
-        switches: timeline.tasks.iter().filter(|t| t.own).map(Task::switches).sum(),
+        on_cpu_ns: on_cpu.0,
+        switches,
         rusage_ns: trace.meta.rusage.map_or(0, |usage| (usage.user + usage.system).0),
         ..TracedRuns::default()
     }

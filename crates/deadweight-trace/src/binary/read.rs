@@ -58,10 +58,78 @@ impl Trace {
             return Err(ReadError::Version { found });
         }
         let mut reader = Reader::new(rest.len());
-        for met in Blocks::new(rest) {
-            reader.take(met);
+        let mut blocks = Blocks::new(rest);
+        loop {
+            let some: Vec<_> = blocks.by_ref().take(TOGETHER).collect();
+            if some.is_empty() {
+                return reader.finish();
+            }
+            let walked = walk_all(&some);
+            some.into_iter().zip(walked).for_each(|(met, walked)| reader.take(met, walked));
         }
-        reader.finish()
+    }
+}
+
+/// So many blocks are walked by two threads before they are taken: it bounds what is known about them in memory.
+const TOGETHER: usize = 256;
+/// Fewer are not worth a thread.
+const FEW: usize = 8;
+
+/// What blocks of events hold, block by block; none for other blocks and for invalid content.
+fn walk_all<'a>(blocks: &[Met<'a>]) -> Vec<Option<Walked<'a>>> {
+    let walk = |blocks: &[Met<'a>]| -> Vec<Option<Walked<'a>>> {
+        let of = |met: &Met<'a>| match met {
+            Met::Block(Holds::Events, content) => Walked::of(content),
+            _ => None,
+        };
+        blocks.iter().map(of).collect()
+    };
+    if blocks.len() < FEW {
+        return walk(blocks);
+    }
+    let (first, second) = blocks.split_at(blocks.len() / 2);
+    std::thread::scope(|scope| {
+        let second = scope.spawn(|| walk(second));
+        let mut all = walk(first);
+        all.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+        all
+    })
+}
+
+/// A block of events, whose content is valid by itself.
+struct Walked<'a> {
+    /// The number of earlier events in the undamaged file.
+    before: u64,
+    count: u32,
+    first: Ns,
+    last: Ns,
+    opening: Option<Tid>,
+    cpus: BTreeSet<Cpu>,
+    used: Used,
+    bytes: &'a [u8],
+}
+
+impl<'a> Walked<'a> {
+    fn of(content: &'a [u8]) -> Option<Self> {
+        let mut bytes = Bytes(content);
+        let before = bytes.number()?;
+        let count: u32 = bytes.small()?;
+        let first = Ns(bytes.number()?);
+        let mut walk = Walk::new(bytes.0, count, first);
+        let mut cpus = BTreeSet::new();
+        let (mut last, mut opening, mut cpu) = (first, None, None);
+        let mut used = Used::default();
+        for event in &mut walk {
+            last = event.at;
+            opening.get_or_insert(event.task);
+            used.note(&event.kind);
+            if cpu != Some(event.cpu) {
+                cpu = Some(event.cpu);
+                cpus.insert(event.cpu);
+            }
+        }
+        let is_done = walk.is_done();
+        is_done.then_some(Self { before, count, first, last, opening, cpus, used, bytes: bytes.0 })
     }
 }
 
@@ -104,7 +172,7 @@ impl Reader {
         }
     }
 
-    fn take(&mut self, met: Met<'_>) {
+    fn take(&mut self, met: Met<'_>, walked: Option<Walked<'_>>) {
         match met {
             Met::Damage(bytes) => self.damaged += bytes,
             Met::Cut(_) => self.cut = true,
@@ -113,7 +181,7 @@ impl Reader {
                 let sound = match holds {
                     Holds::Meta => self.meta(content),
                     Holds::Tables => tables::read(content, &mut self.symbols, &mut self.gap),
-                    Holds::Events => self.events(content),
+                    Holds::Events => walked.and_then(|walked| self.events(walked)),
                 };
                 if sound.is_none() {
                     self.damaged += content.len();
@@ -127,26 +195,11 @@ impl Reader {
         Some(())
     }
 
-    fn events(&mut self, content: &[u8]) -> Option<()> {
-        let mut bytes = Bytes(content);
-        let before = bytes.number()?;
-        let count: u32 = bytes.small()?;
-        let first = Ns(bytes.number()?);
-        let mut walk = Walk::new(bytes.0, count, first);
-        let mut cpus = BTreeSet::new();
-        let (mut last, mut opening, mut cpu) = (first, None, None);
-        let mut used = self.used;
-        for event in &mut walk {
-            last = event.at;
-            opening.get_or_insert(event.task);
-            used.note(&event.kind);
-            if cpu != Some(event.cpu) {
-                cpu = Some(event.cpu);
-                cpus.insert(event.cpu);
-            }
-        }
+    fn events(&mut self, walked: Walked<'_>) -> Option<()> {
+        let Walked { before, count, first, last, opening, mut cpus, used, bytes } = walked;
+        let used = self.used.joined(used);
         let later = before >= self.expected && (first >= self.last || count == 0);
-        if !walk.is_done() || !later || used.beyond(&self.symbols) > self.gap {
+        if !later || used.beyond(&self.symbols) > self.gap {
             return None;
         }
         self.used = used;
@@ -161,7 +214,7 @@ impl Reader {
         self.cpus.append(&mut cpus);
         self.expected = before.saturating_add(count.into());
         self.last = last;
-        self.events.push_block(Block { bytes: bytes.0.to_vec(), count, first });
+        self.events.push_block(Block { bytes: bytes.to_vec(), count, first });
         Some(())
     }
 

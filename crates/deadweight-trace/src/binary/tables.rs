@@ -333,6 +333,16 @@ impl Used {
         }
     }
 
+    /// As much of each table as either of both.
+    pub(super) fn joined(self, other: Self) -> Self {
+        Self {
+            names: self.names.max(other.names),
+            images: self.images.max(other.images),
+            locations: self.locations.max(other.locations),
+            stacks: self.stacks.max(other.stacks),
+        }
+    }
+
     /// How many entries the tables lack.
     pub(super) fn beyond(&self, symbols: &Symbols) -> usize {
         let lack = |used: u32, table: usize| (used as usize).saturating_sub(table);

@@ -4,6 +4,7 @@
 //! - Out: [`Block`]s, each decodable without any other, and the events in them.
 //! - Must not know: files; `binary` puts blocks into one. `docs/trace-format.md` describes the layout.
 
+mod ahead;
 pub(crate) mod bytes;
 mod registers;
 

@@ -40,6 +40,11 @@ impl Trace {
         self.events.iter()
     }
 
+    /// Calls `each` with the events in order; those of a long trace are decoded by a second thread.
+    pub fn for_each_event(&self, each: impl FnMut(&Event)) {
+        self.events.for_each(each);
+    }
+
     /// Frees the memory of the events, when nothing will ask for them again.
     pub fn forget_events(&mut self) {
         self.events = Events::default();

@@ -7,6 +7,7 @@
 
 use crate::path::Subject;
 use crate::path::causes::{Cause, Totals, count};
+use crate::path::cpu_holder::CpuHolders;
 use crate::timeline::{Run, Timeline};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
@@ -31,9 +32,12 @@ struct Sweep<'a> {
     cursors: BinaryHeap<Reverse<Cursor>>,
     /// Tasks on a CPU with their spans.
     running: Vec<(TaskId, usize)>,
+    /// By task: its span that was found last.
+    near: Vec<usize>,
     /// Everything before this is counted.
     time: Ns,
     totals: Totals,
+    holders: CpuHolders<'a>,
 }
 
 /// The subject's wall time by cause. Adds up to the wall time.
@@ -44,8 +48,10 @@ pub fn simple(timeline: &Timeline, subject: &Subject) -> BTreeMap<Cause, Ns> {
         subject,
         cursors: BinaryHeap::new(),
         running: Vec::new(),
+        near: vec![0; timeline.tasks.len()],
         time: subject.start,
         totals: Totals::default(),
+        holders: CpuHolders::new(timeline, subject),
     };
     for index in (0..timeline.tasks.len()).filter(|i| subject.own[*i]) {
         sweep.begin(TaskId::at(index));
@@ -126,16 +132,17 @@ impl Sweep<'_> {
             // Whole nanoseconds that add up: the first tasks get the remainder.
             let share = length.0 / shares + u64::from((position as u64) < length.0 % shares);
             let part = (from, from + Ns(share));
-            count(&mut self.totals, self.timeline, self.subject, (*task, *span), part);
+            count(&mut self.totals, &mut self.holders, (*task, *span), part);
         }
     }
 
     /// No task ran: the time is the wait of the task that runs next.
     fn count_wait(&mut self, next: TaskId, from: Ns, until: Ns) {
         let task = self.timeline.task(next);
-        let first = task.spans.partition_point(|s| s.start <= from).saturating_sub(1);
+        let near = &mut self.near[next.index()];
+        *near = task.span_after(*near, from);
         let mut reached = from;
-        for index in first..task.spans.len() {
+        for index in *near..task.spans.len() {
             let start = task.spans[index].start.max(reached);
             let end = task.span_end(index).min(until);
             if start >= until {
@@ -143,7 +150,7 @@ impl Sweep<'_> {
             }
             if start < end {
                 self.totals.add(Cause::Unexplained, start - reached);
-                count(&mut self.totals, self.timeline, self.subject, (next, index), (start, end));
+                count(&mut self.totals, &mut self.holders, (next, index), (start, end));
                 reached = end;
             }
         }

@@ -188,7 +188,7 @@ pub(super) fn busy(timeline: &Timeline, subject: &Subject, service: &Service) ->
     }
     sweep.choose();
     sweep.go();
-    Path { subject: subject.clone(), pieces: sweep.pieces, joins: Vec::new() }
+    Path { subject: subject.clone(), pieces: sweep.pieces }
 }
 
 impl Sweep<'_> {

@@ -9,7 +9,7 @@ mod replay;
 mod tests;
 
 use crate::path::Subject;
-use crate::path::cpu_holder::{CpuHolder, holders};
+use crate::path::cpu_holder::{CpuHolder, CpuHolders};
 use crate::timeline::{Run, Task, Timeline, WokenBy};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
@@ -134,11 +134,12 @@ fn marks(timeline: &Timeline, subject: &Subject) -> Vec<Vec<Mark>> {
 
 fn delays(timeline: &Timeline, subject: &Subject) -> Vec<Vec<(usize, Ns)>> {
     let mut delays = vec![Vec::new(); timeline.tasks.len()];
+    let mut holders = CpuHolders::new(timeline, subject);
     for (index, task) in timeline.tasks.iter().enumerate().filter(|(i, _)| subject.own[*i]) {
         for (span, _) in task.spans.iter().enumerate().filter(|(_, s)| s.run() == Run::Runnable) {
             let (from, to) = (task.spans[span].start, task.span_end(span));
             let place = (TaskId::at(index), span);
-            let parts = holders(timeline, subject, place, from, to);
+            let parts = holders.of(place, from, to);
             let delay = parts.iter().filter(|(_, who)| !matches!(who, CpuHolder::Own(_)));
             let delay: Ns = delay.map(|(ns, _)| *ns).sum();
             if delay > Ns::ZERO {

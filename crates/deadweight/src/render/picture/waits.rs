@@ -12,7 +12,8 @@ const WAITS: usize = 120;
 /// The longest waits, in order of time; and the number and the time of the others.
 pub(super) fn longest(run: &OneRun<'_, '_>, chosen: &Chosen) -> (Vec<Wait>, (usize, u64)) {
     let (path, timeline) = (run.path(), run.timeline());
-    let filled = path.joins.iter().map(|join| (join.start, join.end, join.block, true));
+    let joins = path.joins(timeline);
+    let filled = joins.iter().map(|join| (join.start, join.end, join.block, true));
     let outside = path.waits(timeline).map(|(start, end, _, block)| (start, end, block, false));
     let mut all: Vec<_> = filled.chain(outside).filter(|(start, end, ..)| start < end).collect();
     all.sort_by_key(|(start, end, block, _)| (std::cmp::Reverse(*end - *start), *block));
