@@ -109,6 +109,7 @@ mod tests {
 
     /// The registers of 400 samples; `at`: where the search is, of a MiB, by the part of the time and a random number.
     fn searching(at: impl Fn(f64, f64) -> f64) -> Vec<Values> {
+        #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an address")]
         let sample = |i: u64| {
             let place = MEMORY + (at(i as f64 / 400.0, random(i)) * f64::from(1 << 20)) as u64;
             let mut general = [0; 33];
