@@ -169,6 +169,40 @@ pub enum Division {
     Root,
 }
 
+/// What is done with floating-point numbers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// A sum or a difference.
+    Add,
+    Multiply,
+    /// Both in one.
+    MultiplyAdd,
+    Divide,
+    Root,
+    /// The smaller or the larger one.
+    Least,
+    /// To or from another type, and rounding.
+    Convert,
+    /// Bits are combined: signs, and choices.
+    Bits,
+}
+
+/// An instruction that computes with floating-point numbers.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Float {
+    pub(crate) operation: Operation,
+    /// Whether it computes several numbers at once.
+    pub(crate) packed: bool,
+    /// Whether these have 64 bits.
+    pub(crate) double: bool,
+    /// Whether it converts an integer of 64 bits.
+    pub(crate) wide: bool,
+    /// The vector registers whose numbers it uses.
+    pub(crate) sources: Registers,
+    /// The one that is added to a product.
+    pub(crate) addend: Option<Reg>,
+}
+
 /// A memory operand.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub struct Memory {

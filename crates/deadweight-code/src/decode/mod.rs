@@ -10,9 +10,9 @@ pub(crate) mod x86;
 
 use crate::abi::{Abi, Convention};
 use crate::code::Code;
-use crate::instruction::{Division, Instruction};
+use crate::instruction::{Division, Float, Instruction, Reg};
 use deadweight_trace::syscall::Arch;
-pub(crate) use x86::quick::{Sort, Way, set};
+pub(crate) use x86::quick::{Operations, Sort, Way, set};
 
 /// The registers of the function's calling convention.
 pub(crate) fn convention(code: &Code<'_>) -> Convention {
@@ -68,6 +68,23 @@ pub(crate) fn division(code: &Code<'_>, instruction: &Instruction) -> Option<Div
         Arch::X86_64 => x86::division(bytes),
         Arch::Aarch64 => aarch64::division(bytes),
     }
+}
+
+/// What `instruction` computes with floating-point numbers, if it does; not known of 64-bit Arm.
+pub(crate) fn float(code: &Code<'_>, instruction: &Instruction) -> Option<Float> {
+    x86::floats::float(bytes_of(code, instruction)?)
+}
+
+/// The register and the constant that `instruction` compares, if it does; not known of 64-bit Arm.
+pub(crate) fn compared(code: &Code<'_>, instruction: &Instruction) -> Option<(Reg, i64)> {
+    x86::compared(bytes_of(code, instruction)?)
+}
+
+/// The bytes of an x86-64 instruction.
+fn bytes_of<'c>(code: &Code<'c>, instruction: &Instruction) -> Option<&'c [u8]> {
+    let at = usize::try_from(instruction.addr.wrapping_sub(code.addr.0)).ok()?;
+    let bytes = code.bytes.get(at..)?.get(..usize::from(instruction.len))?;
+    (code.arch == Arch::X86_64).then_some(bytes)
 }
 
 /// The instruction at `addr` as text; none if there is none.

@@ -12,7 +12,7 @@ pub enum Step {
 }
 
 /// The register whose value an instruction's result is, with a number added.
-pub(super) fn sum(instruction: &Instruction) -> Option<(Reg, i64)> {
+pub(crate) fn sum(instruction: &Instruction) -> Option<(Reg, i64)> {
     let first = instruction.data[0];
     match (instruction.kind, instruction.memory) {
         (Kind::Advance(by), _) => Some((first?, by)),

@@ -10,6 +10,7 @@
 mod checks;
 mod copies;
 mod divisions;
+mod floats;
 mod moves;
 mod passed;
 mod quick;
@@ -41,10 +42,30 @@ pub enum Pattern {
     SmallCall,
     /// A division of integers by a variable, in a loop.
     Division,
+    /// Floating-point numbers are computed one by one, in a loop that could compute several at once: its operations.
+    ScalarFloats(Floats),
     /// Go's runtime allocates, in a loop.
     GoAllocation,
     /// The function was compiled without optimisation: its instructions.
     Unoptimised,
+}
+
+/// What a loop computes one by one.
+#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Floats {
+    /// Whether there are numbers of 64 bits.
+    pub double: bool,
+    /// Whether it makes one number of all, each turn from that of the turn before: in this order only, unless the compiler
+    /// may choose another one.
+    pub reduces: bool,
+}
+
+impl Floats {
+    /// How many fit into a register of AVX2.
+    #[must_use]
+    pub fn fit(self) -> u32 {
+        if self.double { 4 } else { 8 }
+    }
 }
 
 /// One place where a pattern is.
@@ -150,7 +171,12 @@ pub fn scan(
         return complete(code, interest, callees);
     }
     let quick = Quick::new(code, passed, callees);
-    quickly(&quick, interest).unwrap_or_else(|| complete(code, interest, callees))
+    let mut found = quickly(&quick, interest).unwrap_or_else(|| complete(code, interest, callees));
+    if interest.floats {
+        found.extend(floats::matches(&quick));
+        found.sort_unstable_by_key(|found| (found.at, found.pattern));
+    }
+    found
 }
 
 /// All matches from parts of the function; none if all of it must be read.

@@ -5,7 +5,7 @@
 
 use crate::abi::Abi;
 use crate::code::Code;
-use crate::decode::{Sort, Way};
+use crate::decode::{Operations, Sort, Way};
 use crate::function::graph::{End, Graph};
 use crate::instruction::Registers;
 use deadweight_trace::units::FileAddr;
@@ -31,6 +31,10 @@ pub struct Passed {
     pub(super) clears: bool,
     /// Registers that get a pointer to a routine that moves memory, which may be called through them.
     pub(super) movers: Registers,
+    /// Where single floating-point numbers are computed, and how.
+    pub(super) scalars: Vec<(u32, Operations)>,
+    /// What is computed of several at once.
+    pub(super) packed: Operations,
 }
 
 /// An instruction that ends a block.
@@ -67,6 +71,8 @@ impl Passed {
         self.starts.clear();
         self.turns.clear();
         self.events.clear();
+        self.scalars.clear();
+        self.packed = Operations::default();
     }
 
     /// Notes the instruction from `at` to `end`.
@@ -84,6 +90,8 @@ impl Passed {
             Sort::Leaves(Way::Ends) | Sort::Stops => self.turns.push(turn),
             Sort::Slow => self.events.push((at, Event::Slow)),
             Sort::Call(to) => self.events.push((at, Event::Call(to))),
+            Sort::Scalar(how) => self.scalars.push((at, how)),
+            Sort::Packed(how) => self.packed = self.packed.and(how),
             _ => {}
         }
     }

@@ -33,6 +33,8 @@ pub(super) struct Interest {
     pub(super) moves: bool,
     /// Bounds checks in a loop.
     pub(super) checks: bool,
+    /// Single floating-point numbers are computed in a loop.
+    pub(super) floats: bool,
     /// Anything else in a loop.
     pub(super) loops: bool,
     /// Signs that it was not optimised.
@@ -42,7 +44,8 @@ pub(super) struct Interest {
 impl Interest {
     /// What `code` is worth reading for; none if for nothing. Everything for architectures without a quick decoder.
     pub(super) fn of(code: &Code<'_>, targets: &impl Targets, passed: &mut Passed) -> Option<Self> {
-        const ALL: Interest = Interest { moves: true, checks: true, loops: true, shape: true };
+        const ALL: Interest =
+            Interest { moves: true, checks: true, floats: true, loops: true, shape: true };
         passed.clear();
         if code.arch != Arch::X86_64 {
             return Some(ALL);
@@ -171,6 +174,7 @@ impl<'s, T: Targets> Screen<'s, T> {
         let straight = &mut self.straight;
         match sort {
             Sort::Other | Sort::Third | Sort::Step | Sort::Stops => {}
+            Sort::Scalar(_) | Sort::Packed(_) => {}
             Sort::Constant(value) => self.constant(bytes, value),
             Sort::Load(bytes) => straight.loads = straight.loads.saturating_add(bytes),
             Sort::Store(bytes) => straight.stores = straight.stores.saturating_add(bytes),
@@ -322,7 +326,9 @@ impl<'s, T: Targets> Screen<'s, T> {
         let small = |(at, to): &(u64, u64)| within(at) && self.targets.may_be_small(*to);
         let leads = |to: &u64| self.targets.moved_part(*to) == Some(Called::BoundsPanic);
         let has_loop = !spans.is_empty();
+        let computed = |(at, _): &(u32, _)| within(&self.code.addr.0.wrapping_add(u64::from(*at)));
         Interest {
+            floats: has_loop && self.passed.scalars.iter().any(computed),
             checks: has_loop && (self.found.checks || self.away.iter().any(leads)),
             loops: self.inside.iter().any(within) || has_loop && self.calls.iter().any(small),
             ..self.found

@@ -34,7 +34,7 @@ fn platform(bytes: &[u8]) -> Code<'_> {
 }
 
 /// The matches in code at address 0. `name`: of the code at 100h, which is small if it has none.
-fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
+pub(super) fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
     let bytes = hex(code);
     let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
     let names = |addr| (addr == CALLED && !name.is_empty()).then_some(name);
@@ -46,7 +46,7 @@ fn found(code: &str, name: &str, abi: Abi) -> Vec<(Pattern, u64, u32, u32)> {
     found.into_iter().map(|m| (m.pattern, m.at.0, m.depth, m.amount)).collect()
 }
 
-fn native(code: &str, name: &str) -> Vec<(Pattern, u64, u32, u32)> {
+pub(super) fn native(code: &str, name: &str) -> Vec<(Pattern, u64, u32, u32)> {
     found(code, name, Abi::Platform)
 }
 

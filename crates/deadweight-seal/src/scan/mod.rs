@@ -12,6 +12,7 @@ mod functions;
 mod parallel;
 mod routines;
 mod threads;
+mod versions;
 
 use crate::cfi;
 use crate::elf::content::Content;
@@ -119,7 +120,14 @@ impl Binary {
                 .into());
         }
         let routines = Routines::of(&file, &symbols, &code);
-        let hits = parallel::scan(&functions, &routines, &code);
+        let mut hits = parallel::scan(&functions, &routines, &code);
+        let is_scalar = |hit: &Hit| matches!(hit.found.pattern, Pattern::ScalarFloats(_));
+        if hits.iter().any(is_scalar) {
+            let slow = versions::with_faster(&symbols);
+            hits.retain(|hit| {
+                !is_scalar(hit) || !slow.contains(&functions.list[hit.function].start)
+            });
+        }
         let mut scan = Scan {
             functions: functions.list.len(),
             bytes: functions.list.iter().map(|f| u64::from(f.size)).sum(),

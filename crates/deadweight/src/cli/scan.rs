@@ -5,7 +5,7 @@ use clap::Args;
 use std::path::PathBuf;
 
 const KINDS: &str = "\
-What is searched, by kind; `deadweight explain KIND` says more of all but division:
+What is searched, by kind; `deadweight explain KIND` says more:
   struct-copies       a value of constant size, 128 bytes or more, is copied as a whole
   buffer-copies       the same of more than 64 KiB
   zeroing             1 KiB or more of constant size is set to zero
@@ -14,6 +14,7 @@ What is searched, by kind; `deadweight explain KIND` says more of all but divisi
   missed-inlining     in a loop a call of a function that is about as small as the call
   allocation          in a loop Go allocates a value on the heap
   division            in a loop integers are divided by a variable, which takes many cycles
+  scalar-floats       a loop computes floats one by one where a register of AVX2 holds 8, or 4 doubles
   unoptimised-build   a function keeps its variables in memory: nothing else is said of it
 
 Examples:

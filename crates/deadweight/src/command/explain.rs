@@ -1,11 +1,12 @@
 //! `explain CLASS`: what a cost is, how it is recognised, what it is confused with, what to do.
 //!
-//! The text is that of the cost class. Does not look into reports.
+//! The text is that of the cost class, or of the kind of candidates. Does not look into reports.
 
 use super::{page, print};
 use crate::cli::Explain;
 use crate::failure::Failure;
 use crate::render::explanation;
+use crate::scan::explanation as kinds;
 use deadweight_core::cost;
 use deadweight_report::account::AccountId;
 use deadweight_report::wording::nearest;
@@ -46,7 +47,10 @@ pub(crate) fn explain(options: &Explain) -> Result<u8, Failure> {
             (None, Some((row, text))) => {
                 explanation::list([(row, text.to_owned())].into_iter(), page)
             }
-            (None, None) => return Err(unknown(said)),
+            (None, None) => match kinds::kinds().find(|kind| *kind == plain(said)) {
+                Some(kind) => explanation::render(kind, kinds::of(kind).unwrap_or_default(), page),
+                None => return Err(unknown(said)),
+            },
         },
     };
     print("the explanation", &text)?;
@@ -90,7 +94,8 @@ fn headline(id: &str) -> String {
 }
 
 fn unknown(said: &str) -> Failure {
-    let known = || cost::ids().chain(ROWS.into_iter().map(|(row, _)| row));
+    let rows = || ROWS.into_iter().map(|(row, _)| row);
+    let known = || cost::ids().chain(rows()).chain(kinds::kinds());
     let hint = match nearest(&plain(said), known()) {
         Some(near) => format!("did you mean: deadweight explain '{near}'"),
         None => format!("the costs are: {}", cost::ids().collect::<Vec<_>>().join(", ")),

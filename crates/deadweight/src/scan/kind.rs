@@ -3,7 +3,7 @@
 //! A kind with a cost class has the class's name, so that a candidate and a finding of a run name the same. The other
 //! kinds have a name of their own.
 
-use deadweight_code::scan::Pattern;
+use deadweight_code::scan::{Floats, Pattern};
 use deadweight_report::wording::{bytes, things};
 use deadweight_seal::Site;
 
@@ -42,6 +42,13 @@ pub const KINDS: &[Kind] = &[
         unit: "divisions",
         pattern: Pattern::Division,
     },
+    Kind {
+        name: SCALAR_FLOATS,
+        is_class: false,
+        title: "a loop computes floating-point numbers one by one",
+        unit: "operations",
+        pattern: Pattern::ScalarFloats(Floats { double: false, reduces: false }),
+    },
     class(
         "unoptimised-build",
         Pattern::Unoptimised,
@@ -49,6 +56,9 @@ pub const KINDS: &[Kind] = &[
         "the function was compiled without optimisation",
     ),
 ];
+
+/// Loops that could compute several floating-point numbers at once.
+pub const SCALAR_FLOATS: &str = "scalar-floats";
 
 /// Copies of more bytes are buffers, as in the class.
 const BUFFER: u32 = 1 << 16;
@@ -66,7 +76,11 @@ const fn class(
 pub(super) fn of(site: &Site) -> Option<(usize, &'static Kind)> {
     let is_buffer = site.pattern == Some(Pattern::Copy) && site.amount > BUFFER;
     let fits = |kind: &Kind| {
-        Some(kind.pattern) == site.pattern && (kind.name == "buffer-copies") == is_buffer
+        let is_pattern = site.pattern.is_some_and(|found| match (kind.pattern, found) {
+            (Pattern::ScalarFloats(_), Pattern::ScalarFloats(_)) => true,
+            (wanted, found) => wanted == found,
+        });
+        is_pattern && (kind.name == "buffer-copies") == is_buffer
     };
     KINDS.iter().enumerate().find(|(_, kind)| fits(kind))
 }
@@ -84,9 +98,9 @@ impl Kind {
         self.pattern == Pattern::SmallCall
     }
 
-    /// What happens at a place, in a few words.
+    /// What happens at a place, in a few words. `floats`: what a loop computes one by one.
     #[must_use]
-    pub fn text(&self, amount: u32, sites: u32, callee: &str) -> String {
+    pub fn text(&self, amount: u32, sites: u32, callee: &str, floats: Option<Floats>) -> String {
         let n = u64::from(amount);
         let times = if sites > 1 { format!(" ×{sites}") } else { String::new() };
         match self.pattern {
@@ -99,6 +113,12 @@ impl Kind {
             }
             Pattern::SmallCall => format!("calls {callee}{times}, {}", things(n, "instruction")),
             Pattern::Division => things(n, "division"),
+            Pattern::ScalarFloats(_) => {
+                let floats = floats.unwrap_or(Floats { double: false, reduces: false });
+                let number = if floats.double { "doubles" } else { "floats" };
+                let sum = if floats.reduces { ", sum" } else { "" };
+                format!("{}, 1 of {} {number}{sum}{times}", things(n, "operation"), floats.fit())
+            }
             Pattern::GoAllocation if callee.is_empty() => things(n, "allocation"),
             Pattern::GoAllocation => format!("{callee}{times}"),
             Pattern::Unoptimised => things(n, "instruction"),

@@ -5,6 +5,7 @@
 //! - Must not know: files, or how text is laid out (`render::scan`).
 
 pub mod difference;
+pub mod explanation;
 pub mod kind;
 pub mod place;
 

@@ -3,6 +3,7 @@
 //! The program's own frame counts, as in findings: an inlined library function belongs to the line that calls it.
 
 use super::kind::Kind;
+use deadweight_code::scan::{Floats, Pattern};
 use deadweight_core::is_library_code;
 use deadweight_seal::{Frame, Site};
 
@@ -27,6 +28,8 @@ pub struct Place {
     pub callee_file: String,
     /// Why it was not inlined, in the compiler's words; empty unless that was asked and is known.
     pub why: String,
+    /// What is computed one by one; none of other kinds.
+    pub floats: Option<Floats>,
     /// Whether the function has no name.
     pub has_no_name: bool,
     /// Whether amounts add up.
@@ -56,6 +59,10 @@ impl Place {
             callee: callee.map(|frame| frame.function.clone()).unwrap_or_default(),
             callee_file: callee.map(|frame| frame.file.clone()).unwrap_or_default(),
             why: String::new(),
+            floats: match site.pattern {
+                Some(Pattern::ScalarFloats(floats)) => Some(floats),
+                _ => None,
+            },
             has_no_name: frame.function.is_empty(),
             adds_up: kind.adds_up(),
         })
@@ -67,6 +74,9 @@ impl Place {
 
     /// Adds a site at the same place.
     pub(super) fn merge(&mut self, other: &Self) {
+        if (other.depth, other.amount) > (self.depth, self.amount) {
+            self.floats = other.floats;
+        }
         self.depth = self.depth.max(other.depth);
         self.sites = self.sites.saturating_add(other.sites);
         self.amount = if self.adds_up {
@@ -79,6 +89,12 @@ impl Place {
     /// What is shown first: the most nested, then the most.
     pub(super) fn rank(&self) -> (u32, u32, u32) {
         (self.depth, self.amount, self.sites)
+    }
+
+    /// What happens here, in a few words.
+    #[must_use]
+    pub fn text(&self, kind: &Kind) -> String {
+        kind.text(self.amount, self.sites, &self.callee, self.floats)
     }
 
     /// `file.c:12`; empty where unknown.

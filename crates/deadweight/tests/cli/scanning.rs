@@ -272,6 +272,104 @@ fn every_form_says_that_candidates_are_no_findings() {
     assert!(rules.contains(&&Value::from("division")) && rules.contains(&&Value::from("atomics")));
 }
 
+const FLOATS: &str = r"#define APART __attribute__((noinline))
+APART void adds(float *y, const float *x, float a, int n) {
+    for (int i = 0; i < n; i++) y[i] += a * x[i];
+}
+APART double sums(const double *x, long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += x[i];
+    return sum;
+}
+APART double gathers(const double *x, const int *at, long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += x[at[i]];
+    return sum;
+}
+APART double column(const double *x, long n) {
+    double sum = 0;
+    for (long i = 0; i < n; i++) sum += x[i * 40];
+    return sum;
+}
+int main(int n, char **a) {
+    static float x[100], y[100];
+    static double z[4000];
+    static int at[100];
+    adds(y, x, 2, n);
+    return sums(z, n) + gathers(z, at, n) + column(z, n) + y[0];
+}
+";
+
+#[test]
+fn floats_one_by_one_are_found_unless_the_compiler_takes_several() {
+    let bench = Bench::new();
+    let sum = [7, 1, 1];
+    for (words, elements, sums) in [
+        (&["-O1"][..], vec![[3, 1, 2]], vec![sum]),
+        (&["-O2", "-fno-tree-vectorize", "-mavx2", "-mfma"], vec![[3, 1, 2]], vec![sum]),
+        (&["-O3", "-mavx2"], vec![], vec![sum]),
+        (&["-O3", "-mavx2", "-ffast-math"], vec![], vec![]),
+        (&["-O0"], vec![], vec![]),
+    ] {
+        let words = [&["gcc", "-g"], words].concat();
+        let Some(program) = built(&bench, "floats.c", FLOATS, &words) else { return };
+        let json = scanned(&[&program]);
+        let of = |function| of(&json, "scalar-floats", function);
+        assert_eq!(of("adds"), elements, "{words:?} {json:#}");
+        // GCC may unroll the sum.
+        let alike = |found: Vec<[u64; 3]>| found.iter().map(|[line, ..]| *line).collect::<Vec<_>>();
+        assert_eq!(alike(of("sums")), alike(sums), "{words:?} {json:#}");
+        assert!(of("gathers").is_empty() && of("column").is_empty(), "{words:?} {json:#}");
+    }
+    let Some(program) = built(&bench, "floats.c", FLOATS, &["gcc", "-g", "-O1"]) else { return };
+    let json = scanned(&[&program]);
+    let all = json["candidates"].as_array().unwrap().iter();
+    let texts: Vec<&str> = all
+        .filter(|c| c["kind"] == "scalar-floats" && c["floats"]["fit"].is_u64())
+        .filter_map(|c| c["text"].as_str())
+        .collect();
+    assert_eq!(texts, ["2 operations, 1 of 8 floats", "1 operation, 1 of 4 doubles, sum"]);
+    let said = run(&["explain", "scalar-floats"]);
+    assert!(said.out.contains("Go never vectorises"), "{}", said.out);
+}
+
+const FLOATS_IN_GO: &str = r#"package main
+
+import "os"
+
+//go:noinline
+func dot(x, y []float32) float32 {
+	var sum float32
+	for i := range x {
+		sum += x[i] * y[i]
+	}
+	return sum
+}
+
+//go:noinline
+func gather(x []float64, at []int) float64 {
+	sum := 0.0
+	for _, i := range at {
+		sum += x[i]
+	}
+	return sum
+}
+
+func main() {
+	x := make([]float32, len(os.Args))
+	println(dot(x, x), gather(make([]float64, 9), make([]int, 9)))
+}
+"#;
+
+#[test]
+fn floats_one_by_one_are_found_in_go() {
+    let bench = Bench::new();
+    let Some(program) = built(&bench, "main.go", FLOATS_IN_GO, &["go", "build"]) else { return };
+    let json = scanned(&[&program]);
+    assert_eq!(of(&json, "scalar-floats", "main.dot"), [[9, 1, 2]], "{json:#}");
+    assert!(of(&json, "scalar-floats", "main.gather").is_empty());
+}
+
 /// The end of deadweight with this file: 0 or 2, and with 2 one sentence.
 fn survives(file: &Path) -> i32 {
     let mut command = crate::support::deadweight();

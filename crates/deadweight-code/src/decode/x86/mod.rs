@@ -2,6 +2,7 @@
 //!
 //! The only place that knows x86: its registers, mnemonics and calling conventions. Not for roles; see [`crate::roles`].
 
+pub(crate) mod floats;
 pub(crate) mod moved;
 pub(crate) mod quick;
 pub(crate) mod rewrite;
@@ -90,6 +91,15 @@ pub(super) fn division(code: &[u8]) -> Option<Division> {
         M::Vsqrtss | M::Vsqrtsd | M::Vsqrtps | M::Vsqrtpd => Division::Root,
         _ => return None,
     })
+}
+
+/// See [`super::compared`].
+pub(super) fn compared(code: &[u8]) -> Option<(Reg, i64)> {
+    let native = Decoder::with_ip(64, code, 0, DecoderOptions::NONE).decode();
+    let constant =
+        native.op_count() == 2 && !matches!(native.op1_kind(), OpKind::Register | OpKind::Memory);
+    let compares = native.mnemonic() == Mnemonic::Cmp && constant;
+    Some((operand(&native, 0).filter(|_| compares)?, native.immediate(1).cast_signed()))
 }
 
 /// The instruction at the start of `code` as text; none if there is none.

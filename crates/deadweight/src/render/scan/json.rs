@@ -71,7 +71,10 @@ fn candidate(kind: &Kind, place: &Place) -> Value {
         "sites": place.sites,
         "callee": place.callee,
         "why": place.why,
-        "text": kind.text(place.amount, place.sites, &place.callee),
+        "floats": place.floats.map(|floats| json!({
+            "double": floats.double, "fit": floats.fit(), "reduces": floats.reduces,
+        })),
+        "text": place.text(kind),
     })
 }
 

@@ -84,7 +84,7 @@ pub fn difference(
 /// A candidate in one sentence.
 #[must_use]
 pub fn sentence(kind: &Kind, place: &Place) -> String {
-    let text = kind.text(place.amount, place.sites, &place.callee);
+    let text = place.text(kind);
     let loops = match place.depth {
         0 => String::new(),
         depth => format!(", in {}", things(u64::from(depth), "loop")),
@@ -131,7 +131,7 @@ fn title(sheet: &mut Sheet, kind: &Kind, places: usize) {
 
 /// A row for each place: loops, what happens, source line, function.
 fn table(sheet: &mut Sheet, kind: &Kind, places: &[Place]) {
-    let text = |place: &Place| kind.text(place.amount, place.sites, &place.callee);
+    let text = |place: &Place| place.text(kind);
     let widest = |of: &dyn Fn(&Place) -> String, most: usize| {
         places.iter().map(|place| columns(&of(place))).max().unwrap_or(0).min(most)
     };

@@ -3,7 +3,10 @@
 //! Several times as fast as the complete decoder, which is why it exists: most functions of a program hold nothing that
 //! `scan` looks for. Not for roles. Intel's manual, volume 2, chapter 2 and appendix A.
 
+mod floats;
+
 use crate::instruction::Reg;
+pub(crate) use floats::Operations;
 
 /// What an instruction is, as far as it matters.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -42,6 +45,10 @@ pub(crate) enum Sort {
     Spill,
     /// Counts a register down by one.
     Step,
+    /// Computes with one floating-point number, or one of a vector register's: which operations.
+    Scalar(Operations),
+    /// The same with all numbers of a vector register.
+    Packed(Operations),
 }
 
 /// How an instruction goes on from something that is not in its own bytes.
@@ -71,6 +78,8 @@ struct Prefixes {
     high_base: bool,
     /// Bytes of a vector register, where the prefix says so.
     vector: u32,
+    /// Whether a prefix says that a vector instruction uses one number only.
+    single: bool,
 }
 
 /// The instruction at the start of `code`, which lies at `addr`: its length, at least 1, and its sort. None at the end, and
@@ -112,16 +121,19 @@ fn decoded(code: &[u8], addr: u64) -> Option<(usize, Sort)> {
         0xc5 => {
             let last = *code.get(at)?;
             prefixes.vector = if last & 4 != 0 { 32 } else { 16 };
+            prefixes.single = last & 2 != 0;
             vector(code, at + 1, 1, prefixes)
         }
         0xc4 => {
             let (map, last) = (*code.get(at)? & 0x1f, *code.get(at + 1)?);
             prefixes.vector = if last & 4 != 0 { 32 } else { 16 };
+            prefixes.single = last & 2 != 0;
             vector(code, at + 2, map, prefixes)
         }
         0x62 => {
             let (map, last) = (*code.get(at)? & 7, *code.get(at + 2)?);
             prefixes.vector = 16 << (last >> 5 & 3).min(2);
+            prefixes.single = *code.get(at + 1)? & 2 != 0;
             vector(code, at + 3, map, prefixes)
         }
         _ => one_byte(code, addr, at, opcode, prefixes),
@@ -348,6 +360,7 @@ fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(us
             let sort = match opcode {
                 _ if prefixes.locked => Sort::Slow,
                 0xb9 | 0xff => Sort::Stops,
+                0x2a | 0x2c | 0x2d | 0x51..=0x5f | 0xe6 => floats::sort(opcode, prefixes.repeated),
                 _ if operand.in_memory => moved(opcode, bytes),
                 _ => Sort::Other,
             };
@@ -365,8 +378,12 @@ fn vector(code: &[u8], at: usize, map: u8, prefixes: Prefixes) -> Option<(usize,
     let operand = operand(code, at + 1)?;
     let immediate = map == 3 || map == 1 && has_immediate(opcode);
     let len = at + 1 + operand.len + usize::from(immediate);
-    let moves = map == 1 && operand.in_memory;
-    let sort = if moves { moved(opcode, prefixes.vector) } else { Sort::Other };
+    let sort = match (map, opcode) {
+        (1, 0x2a | 0x2c | 0x2d | 0x51..=0x5f | 0xe6) => floats::sort(opcode, prefixes.single),
+        (1, _) if operand.in_memory => moved(opcode, prefixes.vector),
+        (2, 0x96..=0x9f | 0xa6..=0xaf | 0xb6..=0xbf) => floats::multiplied_and_added(opcode),
+        _ => Sort::Other,
+    };
     Some((len, sort))
 }
 
