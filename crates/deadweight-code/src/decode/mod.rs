@@ -35,6 +35,14 @@ pub(crate) fn instructions(code: &Code<'_>) -> Vec<Instruction> {
     }
 }
 
+/// Adds the instructions of `code` to others.
+pub(crate) fn more_instructions(code: &Code<'_>, to: &mut Vec<Instruction>) {
+    match code.arch {
+        Arch::X86_64 => to.extend(x86::one_by_one(code.bytes, code.addr.0)),
+        Arch::Aarch64 => to.extend(aarch64::decode(code.bytes, code.addr.0)),
+    }
+}
+
 /// Passes the function's instructions to `pass`, in order of address, until it returns a value.
 pub(crate) fn search<T>(code: &Code<'_>, pass: impl FnMut(Instruction) -> Option<T>) -> Option<T> {
     match code.arch {

@@ -4,6 +4,7 @@
 
 use super::quick::Quick;
 use super::{Match, Pattern};
+use crate::code::Code;
 use crate::decode::{self, Sort, Way, quick};
 use crate::instruction::{Instruction, Kind};
 use crate::roles::routine::{self, Routine};
@@ -24,7 +25,8 @@ pub(super) fn matches(quick: &Quick<'_, '_>) -> Option<Vec<Match>> {
     let mut window = Window::new(quick);
     for turn in quick.passed.turns.iter().filter(|turn| turn.falls) {
         let Some(target) = turn.target else { continue };
-        let depth = quick.depth(turn.at);
+        let may = quick.passed.may_be_in_loop(turn.at);
+        let depth = if may { quick.depth(turn.at) } else { 0 };
         if depth == 0 {
             continue;
         }
@@ -177,8 +179,12 @@ impl<'w, 'c> Window<'w, 'c> {
             self.first = first;
         }
         if self.end() < end {
-            let behind = self.decoded(self.end(), end)?;
-            self.instructions.extend(behind);
+            let count = self.instructions.len() + end - self.end();
+            let code = self.code(self.end(), end)?;
+            decode::more_instructions(&code, &mut self.instructions);
+            if self.instructions.len() != count {
+                return None;
+            }
         }
         for instruction in &self.instructions[self.is_entered.len()..] {
             let at = u32::try_from(instruction.addr.wrapping_sub(self.quick.code.addr.0)).ok()?;
@@ -189,7 +195,12 @@ impl<'w, 'c> Window<'w, 'c> {
 
     /// The instructions from number `first` up to `end`.
     fn decoded(&self, first: usize, end: usize) -> Option<Vec<Instruction>> {
-        let code = self.quick.passed.part(self.quick.code, first, end.checked_sub(1)?)?;
+        let code = self.code(first, end)?;
         Some(decode::instructions(&code)).filter(|found| found.len() == end - first)
+    }
+
+    /// Their bytes.
+    fn code(&self, first: usize, end: usize) -> Option<Code<'w>> {
+        self.quick.passed.part(self.quick.code, first, end.checked_sub(1)?)
     }
 }

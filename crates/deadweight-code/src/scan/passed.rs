@@ -19,6 +19,10 @@ pub struct Passed {
     pub(super) starts: Vec<u32>,
     /// The instructions that end a block.
     pub(super) turns: Vec<Turn>,
+    /// From where to where jumps back lead, in order and apart from each other.
+    pub(super) spans: Vec<(u32, u32)>,
+    /// Whether a jump may go anywhere: then code outside of these may be in a loop, too.
+    pub(super) anywhere: bool,
     /// What is of interest in a loop.
     pub(super) events: Vec<(u32, Event)>,
     /// Whether a pointer to a routine that panics is loaded, and may be called through a register.
@@ -67,6 +71,8 @@ impl Passed {
         self.clears = false;
         self.movers = Registers::default();
         self.constants = Registers::default();
+        self.spans.clear();
+        self.anywhere = false;
         self.sites.clear();
         self.starts.clear();
         self.turns.clear();
@@ -85,6 +91,7 @@ impl Passed {
                 self.turns.push(Turn { target: Some(target), falls, ..turn });
             }
             Sort::Leaves(Way::Jumps) | Sort::Through(_, Way::Jumps) => {
+                self.anywhere = true;
                 self.turns.push(Turn { anywhere: true, ..turn });
             }
             Sort::Leaves(Way::Ends) | Sort::Stops => self.turns.push(turn),
@@ -94,6 +101,13 @@ impl Passed {
             Sort::Packed(how) => self.packed = self.packed.and(how),
             _ => {}
         }
+    }
+
+    /// Whether the instruction at this offset may be in a loop: from its first address to its last one a loop is covered by
+    /// jumps back.
+    pub(super) fn may_be_in_loop(&self, offset: u32) -> bool {
+        let after = self.spans.partition_point(|(first, _)| *first <= offset);
+        self.anywhere || after.checked_sub(1).is_some_and(|at| offset <= self.spans[at].1)
     }
 
     /// The code from instruction `first` on up to the end of instruction `last`.

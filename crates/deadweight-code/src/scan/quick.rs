@@ -34,7 +34,9 @@ impl<'q, 'c> Quick<'q, 'c> {
     pub(super) fn matches(&self) -> Vec<Match> {
         let mut found = Vec::new();
         for (offset, event) in &self.passed.events {
-            let depth = self.depth(*offset);
+            // The depth needs the loops of the whole function.
+            let may = self.passed.may_be_in_loop(*offset);
+            let depth = if may { self.depth(*offset) } else { 0 };
             if depth == 0 {
                 continue;
             }
@@ -43,13 +45,9 @@ impl<'q, 'c> Quick<'q, 'c> {
                 Event::Call(to) => (self.called(FileAddr(*to)), Some(FileAddr(*to))),
             };
             let at = FileAddr(self.addr(*offset));
-            found.extend(what.map(|(pattern, amount)| Match {
-                pattern,
-                at,
-                depth,
-                amount,
-                callee,
-            }));
+            let found_here =
+                what.map(|(pattern, amount)| Match { pattern, at, depth, amount, callee });
+            found.extend(found_here);
         }
         found
     }

@@ -319,6 +319,10 @@ impl<'s, T: Targets> Screen<'s, T> {
         }
         self.passed.sites.sort_unstable();
         let spans = spans(std::mem::take(&mut self.back));
+        for (first, last) in &spans {
+            let span = (self.offset(*first), self.offset(*last));
+            self.passed.spans.push(span);
+        }
         let within = |addr: &u64| {
             let after = spans.partition_point(|(first, _)| first <= addr);
             after.checked_sub(1).is_some_and(|at| *addr <= spans[at].1)

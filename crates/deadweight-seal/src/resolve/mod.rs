@@ -114,8 +114,14 @@ fn in_order<'d, R: ReadRef<'d>>(
         .collect();
     resolved.warnings.extend(split.warning());
     name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
+    // Addresses in order are often of one function after the other.
+    let mut last = (String::new(), String::new());
     for frame in resolved.frames.iter_mut().flatten() {
-        frame.function = demangle(&frame.function);
+        if frame.function != last.0 {
+            let name = demangle(&frame.function);
+            last = (std::mem::take(&mut frame.function), name);
+        }
+        frame.function.clone_from(&last.1);
     }
     resolved.entry_points = symbol_table::entry_points(&file);
     resolved.info = producer::read(debug_file, context.as_ref().map(|c| (c, &split)), addresses);

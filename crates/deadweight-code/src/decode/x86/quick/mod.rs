@@ -207,6 +207,7 @@ fn operand(code: &[u8], at: usize) -> Option<Operand> {
 }
 
 /// An instruction of the first table, whose opcode ends before `at`.
+#[inline]
 fn one_byte(
     code: &[u8],
     addr: u64,
@@ -217,27 +218,39 @@ fn one_byte(
     // The size of an immediate that follows the operand size.
     let full = if prefixes.narrow && !prefixes.wide { 2 } else { 4 };
     let plain = |len: usize, sort: Sort| Some((at + len, sort));
-    match opcode {
+    let size = match opcode {
         0x00..=0x3f => match opcode & 7 {
-            0..=3 => with_operand(code, addr, at, opcode, 0, prefixes),
-            4 => plain(1, Sort::Other),
-            5 => plain(full, Sort::Other),
-            _ => None,
+            0..=3 => 0,
+            4 => return plain(1, Sort::Other),
+            5 => return plain(full, Sort::Other),
+            _ => return None,
         },
-        0x63 | 0x84..=0x8e | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff => {
-            with_operand(code, addr, at, opcode, 0, prefixes)
-        }
+        0x63 | 0x84..=0x8e | 0xd0..=0xd3 | 0xd8..=0xdf | 0xfe | 0xff => 0,
         // Other forms are AMD's XOP instructions.
-        0x8f if *code.get(at)? >> 3 & 7 == 0 => with_operand(code, addr, at, opcode, 0, prefixes),
-        0x69 | 0x81 | 0xc7 => with_operand(code, addr, at, opcode, full, prefixes),
-        0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => {
-            with_operand(code, addr, at, opcode, 1, prefixes)
-        }
+        0x8f if *code.get(at)? >> 3 & 7 == 0 => 0,
+        0x69 | 0x81 | 0xc7 => full,
+        0x6b | 0x80 | 0x83 | 0xc0 | 0xc1 | 0xc6 => 1,
         0xf6 | 0xf7 => {
             let tests = *code.get(at)? >> 3 & 7 < 2;
             let size = if opcode == 0xf6 { 1 } else { full };
-            with_operand(code, addr, at, opcode, if tests { size } else { 0 }, prefixes)
+            if tests { size } else { 0 }
         }
+        _ => return without_operand(code, addr, at, opcode, full, prefixes),
+    };
+    with_operand(code, addr, at, opcode, size, prefixes)
+}
+
+/// The same without an operand; an immediate that follows the operand size has `full` bytes.
+fn without_operand(
+    code: &[u8],
+    addr: u64,
+    at: usize,
+    opcode: u8,
+    full: usize,
+    prefixes: Prefixes,
+) -> Option<(usize, Sort)> {
+    let plain = |len: usize, sort: Sort| Some((at + len, sort));
+    match opcode {
         0xb8..=0xbf => {
             let size = if prefixes.wide { 8 } else { full };
             let bytes = code.get(at..at + size)?;
@@ -268,6 +281,7 @@ fn one_byte(
 }
 
 /// A branch, jump or call with a distance of `size` bytes.
+#[inline]
 fn near(code: &[u8], addr: u64, at: usize, size: usize, falls: bool) -> Option<(usize, Sort)> {
     let bytes = code.get(at..at + size)?;
     let distance = match bytes.try_into() {
@@ -329,6 +343,7 @@ fn has_immediate(opcode: u8) -> bool {
 }
 
 /// An instruction behind `0f`.
+#[inline]
 fn two_byte(code: &[u8], addr: u64, at: usize, prefixes: Prefixes) -> Option<(usize, Sort)> {
     let opcode = *code.get(at)?;
     let at = at + 1;
