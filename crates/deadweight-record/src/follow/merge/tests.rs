@@ -62,7 +62,7 @@ fn handed_on(rings: &[&[Vec<u8>]], horizon: u64) -> Vec<u64> {
 fn records_come_in_order_of_time() {
     let ring = |times: &[u64]| -> Vec<Vec<u8>> {
         // Another task each time, so that each is a switch.
-        times.iter().zip(100..).map(|(at, task)| gets_the_cpu(task, *at)).collect()
+        times.iter().map(|at| gets_the_cpu(u32::try_from(*at).unwrap(), *at)).collect()
     };
     let late: Vec<u64> = (200..300).chain([110]).collect();
     let rings = [ring(&[10, 30, 20, 60, 50, 40]), ring(&[15, 35]), ring(&late)];
