@@ -79,8 +79,6 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
     let time = StartingTime::of(found, parent, (&started, &meanwhile), &programs);
     let wrappers = of_wrappers(found, &programs);
     let (saving, range) = time.saving(wrappers);
-    let listed: Vec<String> =
-        loops.iter().take(4).map(|ids| format!("{} ×{}", facts.name(ids[0]), ids.len())).collect();
     let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
     let slow_fork = slow_fork(facts, parent);
     let name = facts.name(parent);
@@ -103,7 +101,7 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
         text: format!(
             "{name} started {} and waited for them: {}. Each took {} on average.",
             things(count, "program"),
-            listed.join(", "),
+            listed(facts, &loops),
             time_words(Ns(time.all.0 / count.max(1))),
         ),
         amount: saving,
@@ -117,6 +115,22 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
             None => remedy(&facts.processes.get(parent).language).into(),
         },
     })
+}
+
+/// The most frequent programs. One that was started by several paths is listed once.
+fn listed(facts: &Facts<'_>, loops: &[Vec<ProcessId>]) -> String {
+    let mut named: Vec<(String, usize)> = Vec::new();
+    for ids in loops {
+        let name = facts.name(ids[0]);
+        match named.iter_mut().find(|(known, _)| *known == name) {
+            Some((_, count)) => *count += ids.len(),
+            None => named.push((name, ids.len())),
+        }
+    }
+    named.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    let words: Vec<_> =
+        named.iter().take(4).map(|(name, count)| format!("{name} ×{count}")).collect();
+    words.join(", ")
 }
 
 /// Whether these are runs of one program for items of the same kind: they spend much of their time starting and ending, or
@@ -383,6 +397,16 @@ mod tests {
         expect![[r#"
             wait-child 57 % (57..58) @ nowhere: jobs started 20 programs and waited for them: true ×20. Each took 750 ns on average.
         "#]].assert_eq(&found(&held(900)));
+    }
+
+    #[test]
+    fn a_program_that_is_started_by_two_paths_is_listed_once() {
+        let child = |i: u32, at| {
+            let folder = if i % 5 < 3 { "/bin" } else { "/usr/bin" };
+            format!("exec {folder}/cksum\n{} main", at + 700)
+        };
+        let text = found(&parent_of("manifest", 40, 1000, child));
+        assert!(text.contains("started 40 programs and waited for them: cksum ×40."), "{text}");
     }
 
     #[test]
