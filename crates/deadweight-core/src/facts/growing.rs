@@ -9,6 +9,8 @@
 //! choice of all places from the start to the end of that time. Of a single pass both ends move on; of searches for
 //! different things in the same memory neither does.
 
+use deadweight_trace::units::Ns;
+
 /// The time is cut into so many parts, ...
 const PARTS: usize = 5;
 /// ... each with so many samples at least.
@@ -24,9 +26,9 @@ const MIDDLE: [f64; 2] = [0.3, 0.7];
 /// The way is so many times as long in the last part as in the first. If it grows by the same length after each search,
 /// it is twice as long.
 const GREW: f64 = 1.5;
-/// From the middle to the end it is at most so many times as long: a program that tries one length after the other
-/// doubles them.
-const SLOWLY: f64 = 2.5;
+/// From the middle to the end it grows by the same factor as the time since the first sample, or so many times that: a
+/// program that tries one length after the other doubles them.
+const SLOWLY: f64 = 1.4;
 
 /// How far a search goes, in bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
@@ -39,20 +41,25 @@ pub(crate) struct Growing {
     pub(crate) to_the_end: bool,
 }
 
-/// The values at a sample: the general registers by number, and the address that it accessed.
-pub(crate) type Values = [u64; 33];
+/// A sample: its time, and the general registers by number with the address that it accessed behind them.
+pub(crate) type Values = (Ns, [u64; 33]);
+
+/// One of the values of a sample, with its time.
+type Value = (Ns, u64);
 
 /// How far a search with these values goes, if that grows or shrinks.
 pub(crate) fn growing(samples: &[Values]) -> Option<Growing> {
-    let first = samples.first()?;
-    (0..first.len()).find_map(|at| {
+    let ((begin, first), (end, _)) = (*samples.first()?, *samples.last()?);
+    (0..first.len()).find_map(|number| {
         // 0 is not known.
-        let known = samples.iter().map(|all| all[at]).filter(|value| *value != 0);
-        let values: Vec<u64> = known.collect();
+        let known = samples.iter().map(|(at, all)| (*at - begin, all[number]));
+        let values: Vec<Value> = known.filter(|(_, value)| *value != 0).collect();
         if values.len() < (PARTS * SAMPLES).max(samples.len() / 4) {
             return None;
         }
-        let mirrored: Vec<u64> = values.iter().rev().map(|value| u64::MAX - value).collect();
+        let backwards =
+            values.iter().rev().map(|(at, value)| (end - begin - *at, u64::MAX - value));
+        let mirrored: Vec<Value> = backwards.collect();
         let (low, span) = range(&values)?;
         let forward = ways(&values, low);
         let backward = || ways(&mirrored, u64::MAX - low - span);
@@ -64,8 +71,8 @@ pub(crate) fn growing(samples: &[Values]) -> Option<Growing> {
 
 /// The lowest of these addresses, and how far the highest is; without the fiftieth at both ends. None if they are no
 /// addresses of one memory.
-fn range(values: &[u64]) -> Option<(u64, u64)> {
-    let mut sorted = values.to_vec();
+fn range(values: &[Value]) -> Option<(u64, u64)> {
+    let mut sorted: Vec<u64> = values.iter().map(|(_, value)| *value).collect();
     sorted.sort_unstable();
     let [low, high] =
         [sorted.len() / 50, sorted.len() - 1 - sorted.len() / 50].map(|at| sorted[at]);
@@ -74,9 +81,9 @@ fn range(values: &[u64]) -> Option<(u64, u64)> {
 }
 
 /// How far from `low` the values go in the first part and in the last, if that grows.
-fn ways(values: &[u64], low: u64) -> Option<[u64; 2]> {
-    let way = |part: &[u64]| {
-        let mut from: Vec<u64> = part.iter().map(|value| value.saturating_sub(low)).collect();
+fn ways(values: &[Value], low: u64) -> Option<[u64; 2]> {
+    let way = |part: &[Value]| {
+        let mut from: Vec<u64> = part.iter().map(|(_, value)| value.saturating_sub(low)).collect();
         from.retain(|way| *way <= SPANS[1]);
         from.sort_unstable();
         let at = |part: usize| from.get(part * from.len().saturating_sub(1) / 100).copied();
@@ -89,9 +96,11 @@ fn ways(values: &[u64], low: u64) -> Option<[u64; 2]> {
     let ways: Vec<f64> = values.chunks(each).take(PARTS).map(way).collect::<Option<_>>()?;
     let grows = ways.windows(2).all(|pair| pair[1] > pair[0]);
     let (first, middle, last) = (ways[0], ways[PARTS / 2], ways[PARTS - 1]);
+    let time = |part: usize| values[part * each + each / 2].0.0.max(1) as f64;
+    let slowly = SLOWLY * time(PARTS - 1) / time(PARTS / 2);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
     let bytes = |way: f64| way as u64;
-    (grows && last >= GREW * first && last <= SLOWLY * middle).then(|| [bytes(first), bytes(last)])
+    (grows && last >= GREW * first && last <= slowly * middle).then(|| [bytes(first), bytes(last)])
 }
 
 #[cfg(test)]
@@ -112,9 +121,9 @@ mod tests {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an address")]
         let sample = |i: u64| {
             let place = MEMORY + (at(i as f64 / 400.0, random(i)) * f64::from(1 << 20)) as u64;
-            let mut general = [0; 33];
-            (general[3], general[7], general[12]) = (i, place, MEMORY);
-            general
+            let mut values = [0; 33];
+            (values[3], values[7], values[12]) = (i, place, MEMORY);
+            (Ns(i * 1000), values)
         };
         (0..400).map(sample).collect()
     }

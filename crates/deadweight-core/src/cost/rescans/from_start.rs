@@ -106,7 +106,7 @@ fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId,
     let facts = found.facts;
     let mut known: BTreeMap<StackId, Option<NameId>> = BTreeMap::new();
     let mut searches: BTreeMap<(TaskId, NameId), Search> = BTreeMap::new();
-    for (task, stack, general, address) in with_registers(facts, process) {
+    for (task, at, stack, general, address) in with_registers(facts, process) {
         let of = known.entry(stack).or_insert_with(|| {
             let sample = facts.sample(stack);
             let searches = |name: &str| SEARCHES.iter().any(|part| name.contains(part));
@@ -116,10 +116,10 @@ fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId,
         if let Some(function) = *of {
             let search = searches.entry((task, function)).or_default();
             search.stacks.insert(stack);
-            let mut values: Values = [0; 33];
+            let mut values = [0; 33];
             values[..32].copy_from_slice(&general);
             values[32] = address;
-            search.values.push(values);
+            search.values.push((at, values));
         }
     }
     searches

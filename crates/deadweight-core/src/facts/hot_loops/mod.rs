@@ -115,23 +115,23 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
     found
 }
 
-/// The samples of a process with registers: task, stack, the registers and the address that was accessed, 0 where that
+/// The samples of a process with registers: task, time, stack, the registers and the address that was accessed, 0 where that
 /// is not known. In order of time for each task.
 pub(crate) fn with_registers(
     facts: &Facts<'_>,
     process: ProcessId,
-) -> Vec<(TaskId, StackId, [u64; 32], u64)> {
+) -> Vec<(TaskId, Ns, StackId, [u64; 32], u64)> {
     let mut places = Places::default();
     let mut found: Vec<_> = own_samples(facts, process)
         .map(|(registers, at, stack)| {
             let sample = places.of(facts, stack).map(|place| place.sample(registers, (at, stack)));
             let address =
                 sample.and_then(|sample| sample.access).map_or(0, |access| access.address);
-            (at, (registers.task, stack, registers.general, address))
+            (registers.task, at, stack, registers.general, address)
         })
         .collect();
-    found.sort_by_key(|(at, sample)| (sample.0, *at));
-    found.into_iter().map(|(_, sample)| sample).collect()
+    found.sort_by_key(|(task, at, ..)| (*task, *at));
+    found
 }
 
 /// The hot loops of a process.
