@@ -30,6 +30,9 @@ const GREW: f64 = 1.5;
 /// program that tries one length after the other doubles them.
 const SLOWLY: f64 = 1.4;
 
+/// If it begins anew several times, it grows in this part of the samples.
+const MOST: f64 = 0.6;
+
 /// How far a search goes, in bytes.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Growing {
@@ -61,8 +64,9 @@ pub(crate) fn growing(samples: &[Values]) -> Option<Growing> {
             values.iter().rev().map(|(at, value)| (end - begin - *at, u64::MAX - value));
         let mirrored: Vec<Value> = backwards.collect();
         let (low, span) = range(&values)?;
-        let forward = ways(&values, low);
-        let backward = || ways(&mirrored, u64::MAX - low - span);
+        let once_or_more = |values, low| ways(values, low).or_else(|| rounds(values, low));
+        let forward = once_or_more(&values, low);
+        let backward = || once_or_more(&mirrored, u64::MAX - low - span);
         let grows = |[first, last]: [u64; 2]| Growing { first, last, to_the_end: false };
         let shrinks = |[last, first]: [u64; 2]| Growing { first, last, to_the_end: true };
         forward.map(grows).or_else(|| backward().map(shrinks))
@@ -96,11 +100,26 @@ fn ways(values: &[Value], low: u64) -> Option<[u64; 2]> {
     let ways: Vec<f64> = values.chunks(each).take(PARTS).map(way).collect::<Option<_>>()?;
     let grows = ways.windows(2).all(|pair| pair[1] > pair[0]);
     let (first, middle, last) = (ways[0], ways[PARTS / 2], ways[PARTS - 1]);
-    let time = |part: usize| values[part * each + each / 2].0.0.max(1) as f64;
+    let time = |part: usize| (values[part * each + each / 2].0 - values[0].0).0.max(1) as f64;
     let slowly = SLOWLY * time(PARTS - 1) / time(PARTS / 2);
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
     let bytes = |way: f64| way as u64;
     (grows && last >= GREW * first && last <= slowly * middle).then(|| [bytes(first), bytes(last)])
+}
+
+/// The same where the whole is done several times: the way grows, and begins anew. Of the last time.
+fn rounds(values: &[Value], low: u64) -> Option<[u64; 2]> {
+    let way = |(_, value): &Value| value.saturating_sub(low);
+    let tops = values.chunks(SAMPLES).map(|some| some.iter().map(way).max().unwrap_or(0));
+    let tops: Vec<u64> = tops.collect();
+    let begins = (1..tops.len()).filter(|at| tops[*at] < tops[at - 1] / 2).map(|at| at * SAMPLES);
+    let begins: Vec<usize> = [0].into_iter().chain(begins).chain([values.len()]).collect();
+    let rounds = begins.windows(2).map(|of| &values[of[0]..of[1]]);
+    let long = rounds.filter(|round| round.len() >= PARTS * SAMPLES);
+    let grown: Vec<_> = long.filter_map(|of| Some((of.len(), ways(of, low)?))).collect();
+    let covered: usize = grown.iter().map(|(samples, _)| samples).sum();
+    let most = covered as f64 >= MOST * values.len() as f64;
+    grown.last().filter(|_| most && grown.len() > 1).map(|(_, ways)| *ways)
 }
 
 #[cfg(test)]
@@ -116,16 +135,16 @@ mod tests {
             / f64::from(1 << 24)
     }
 
-    /// The registers of 400 samples; `at`: where the search is, of a MiB, by the part of the time and a random number.
+    /// The registers of 1000 samples; `at`: where the search is, of a MiB, by the part of the time and a random number.
     fn searching(at: impl Fn(f64, f64) -> f64) -> Vec<Values> {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an address")]
         let sample = |i: u64| {
-            let place = MEMORY + (at(i as f64 / 400.0, random(i)) * f64::from(1 << 20)) as u64;
+            let place = MEMORY + (at(i as f64 / 1000.0, random(i)) * f64::from(1 << 20)) as u64;
             let mut values = [0; 33];
             (values[3], values[7], values[12]) = (i, place, MEMORY);
             (Ns(i * 1000), values)
         };
-        (0..400).map(sample).collect()
+        (0..1000).map(sample).collect()
     }
 
     #[test]
@@ -136,6 +155,20 @@ mod tests {
         assert!((900_000..1_200_000).contains(&grows.last), "{grows:?}");
         let shrinks = growing(&searching(|time, any| 1.0 - (1.0 - time).sqrt() * any)).unwrap();
         assert!(shrinks.to_the_end && shrinks.first > 2 * shrinks.last, "{shrinks:?}");
+    }
+
+    #[test]
+    fn a_search_that_is_done_several_times_is_found_and_other_texts_in_one_buffer_are_refused() {
+        let rounds = |time: f64| (time * 4.0).fract();
+        let grows = growing(&searching(|time, any| rounds(time).sqrt() * any)).unwrap();
+        assert!(!grows.to_the_end && grows.last > 3 * grows.first / 2, "{grows:?}");
+        let shrinks = growing(&searching(|time, any| 1.0 - (1.0 - rounds(time)).sqrt() * any));
+        assert!(shrinks.unwrap().to_the_end);
+        // Each text has another length, and is searched several times.
+        for each in [10.0, 20.0, 40.0] {
+            let length = |time: f64| random(u64::from((time * each) as u32) + 900);
+            assert_eq!(growing(&searching(|time, any| length(time) * any)), None, "{each}");
+        }
     }
 
     #[test]
