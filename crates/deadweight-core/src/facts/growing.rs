@@ -166,7 +166,7 @@ mod tests {
         assert!(shrinks.unwrap().to_the_end);
         // Each text has another length, and is searched several times.
         for each in [10.0, 20.0, 40.0] {
-            let length = |time: f64| random(u64::from((time * each) as u32) + 900);
+            let length = |time: f64| random((time * each).floor().to_bits());
             assert_eq!(growing(&searching(|time, any| length(time) * any)), None, "{each}");
         }
     }
