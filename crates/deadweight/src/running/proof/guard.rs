@@ -155,7 +155,8 @@ mod tests {
         };
         let elsewhere = format!("another-{}", std::process::id());
         let (mut ours, mut other) = (shell(&mark), shell(&elsewhere));
-        while descendants(ours.id()).len() < 2 {
+        // A program that is not executed yet has the environment of this one.
+        while [ours.id(), other.id()].iter().any(|shell| descendants(*shell).len() < 2) {
             std::thread::sleep(PAUSE);
         }
         let inner = descendants(ours.id())[1];
