@@ -6,7 +6,7 @@
 use super::frame::{Blocks, Holds, MAGIC, Met, OPENING, VERSION};
 use super::tables::{self, Used};
 use crate::encoded::bytes::Bytes;
-use crate::encoded::{Block, Events, Walk};
+use crate::encoded::{Block, Events, FOR_A_THREAD, Walk};
 use crate::ids::{Cpu, Tid};
 use crate::symbols::Symbols;
 use crate::units::Ns;
@@ -72,8 +72,6 @@ impl Trace {
 
 /// So many blocks are walked by two threads before they are taken: it bounds what is known about them in memory.
 const TOGETHER: usize = 256;
-/// Fewer are not worth a thread.
-const FEW: usize = 8;
 
 /// What blocks of events hold, block by block; none for other blocks and for invalid content.
 fn walk_all<'a>(blocks: &[Met<'a>]) -> Vec<Option<Walked<'a>>> {
@@ -84,7 +82,8 @@ fn walk_all<'a>(blocks: &[Met<'a>]) -> Vec<Option<Walked<'a>>> {
         };
         blocks.iter().map(of).collect()
     };
-    if blocks.len() < FEW {
+    let bytes: usize = blocks.iter().map(bytes_of_events).sum();
+    if bytes < FOR_A_THREAD {
         return walk(blocks);
     }
     let (first, second) = blocks.split_at(blocks.len() / 2);
@@ -94,6 +93,13 @@ fn walk_all<'a>(blocks: &[Met<'a>]) -> Vec<Option<Walked<'a>>> {
         all.extend(second.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
         all
     })
+}
+
+fn bytes_of_events(met: &Met<'_>) -> usize {
+    match met {
+        Met::Block(Holds::Events, content) => content.len(),
+        _ => 0,
+    }
 }
 
 /// A block of events, whose content is valid by itself.

@@ -1,6 +1,6 @@
 //! Events decoded by a second thread, while those before them are understood.
 
-use super::{Block, Events};
+use super::{Block, Events, FOR_A_THREAD};
 use crate::event::Event;
 use std::sync::mpsc;
 
@@ -8,13 +8,12 @@ use std::sync::mpsc;
 const TOGETHER: usize = 4096;
 /// So often before they are taken.
 const AHEAD: usize = 3;
-/// Fewer blocks are not worth a thread.
-const FEW: usize = 8;
 
 impl Events {
     /// Calls `each` with the events in order.
     pub(crate) fn for_each(&self, mut each: impl FnMut(&Event)) {
-        if self.closed.len() < FEW {
+        let bytes: usize = self.closed.iter().map(|block| block.bytes.len()).sum();
+        if bytes < FOR_A_THREAD {
             return self.iter().for_each(|event| each(&event));
         }
         std::thread::scope(|scope| {
@@ -66,7 +65,9 @@ mod tests {
 
     #[test]
     fn a_second_thread_decodes_the_same_events_in_the_same_order() {
-        for (blocks, each) in [(0, 1), (1, 5), (FEW as u64 + 2, 3), (20, TOGETHER as u64 + 5)] {
+        for (blocks, each) in
+            [(0, 1), (1, 5), (9, 3), (FOR_A_THREAD as u64 / 16384, TOGETHER as u64 + 5)]
+        {
             let events = events(blocks, each);
             let mut walked = Vec::new();
             events.for_each(|event| walked.push(*event));
@@ -77,6 +78,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "enough")]
     fn a_panic_ends_the_other_thread() {
-        events(20, TOGETHER as u64).for_each(|event| assert!(event.at < Ns(5000), "enough"));
+        events(FOR_A_THREAD as u64 / 8192, TOGETHER as u64)
+            .for_each(|event| assert!(event.at < Ns(5000), "enough"));
     }
 }

@@ -18,6 +18,9 @@ use registers::Registers;
 /// enough that its frame costs nothing.
 const BLOCK: usize = 1 << 16;
 
+/// Fewer bytes of events are not worth a thread: they are decoded in some milliseconds.
+pub(crate) const FOR_A_THREAD: usize = 512 << 10;
+
 /// CPU numbers are below this, as in the kernel (`NR_CPUS`): it bounds the memory of a walk.
 pub(crate) const CPUS: u16 = 8192;
 

@@ -181,7 +181,9 @@ fn link_orders_are_tried_and_the_last_one_is_the_usual() {
     let green = ci(&bench, &[&words[..], &more].concat());
     assert_eq!(green.code, 0, "{}{}", green.out, green.err);
     let seeds = std::fs::read_to_string(bench.path("seeds")).unwrap();
-    assert_eq!(seeds, "seed=1\nseed=2\nseed=3\nseed=4\nseed=\n");
+    let seeds: Vec<_> = seeds.lines().collect();
+    assert_eq!(seeds[..4], ["seed=1", "seed=2", "seed=3", "seed=4"]);
+    assert_eq!(seeds.last(), Some(&"seed="));
     link("cmp base kept");
     let noise = judgements(&bench.path("j.json"))[0]["layout"].as_f64();
     assert!(noise.is_some_and(|noise| noise > 0.0 && noise < 1.0), "{noise:?}");
