@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -38,7 +39,7 @@ int main(void)
         if (more < 0)
             return 1;
         if (more > 0 && memmem(text, more, "END", 3))
-            return 0;
+            return wait(NULL) < 0;
         at += more;
         if (more == 0)
             pause_ms(10);
