@@ -108,11 +108,21 @@ INLINE struct place reserve(struct cpu *cpu, u64 size)
 	return none;
 }
 
-/* A leaky bucket: `until` is the time up to which stacks were given, and may be ahead of the clock by a burst. */
-INLINE int is_due(u64 *until, u64 now, u64 interval, u64 burst)
+/* These bits of the clock are 0 for one event in four. */
+#define CHANCE 48
+
+/* After `many` stacks the interval is twice as long, after twice as many four times: they show where the rest is.
+ *
+ * Among frequent events chance decides, by the clock's low bits: else it was always the first one after a pause. */
+INLINE int is_due(struct bucket *bucket, u64 now, u64 interval, u64 burst, u64 many)
 {
-	if (*until > now + burst * interval)
+	u64 until = bucket->until, given = bucket->given;
+	interval <<= (given >= many) + (given >= 2 * many);
+	if (until > now + burst * interval)
 		return 0;
-	*until = (*until > now ? *until : now) + interval;
+	if (until > now + burst / 2 * interval && now & CHANCE)
+		return 0;
+	bucket->until = (until > now ? until : now) + interval;
+	bucket->given = given + 1;
 	return 1;
 }

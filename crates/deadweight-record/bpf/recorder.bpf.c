@@ -12,9 +12,12 @@
 #define WAIT_STACK_INTERVAL 500000
 /* ... and one that did not lately gives this many at once. */
 #define STACK_BURST 16
+/* After so many the intervals get longer: enough to tell one percent from two. */
+#define MANY_STACKS 2048
 /* Short-lived tasks together give no more than this on each CPU. */
 #define CPU_STACK_INTERVAL 200000
 #define CPU_STACK_BURST 128
+#define MANY_CPU_STACKS 16384
 
 /* The recorder is woken after this many bytes of records; a stack counts as so many. */
 #define ALARM_BYTES 32768
@@ -92,7 +95,7 @@ INLINE u64 id_of(u8 *task)
 INLINE int output_site(void *context, struct cpu *cpu, u64 now, const struct map *sites)
 {
 	u64 nothing = 0;
-	if (!is_due(&cpu->stacks_until, now, CPU_STACK_INTERVAL, CPU_STACK_BURST))
+	if (!is_due(&cpu->stacks, now, CPU_STACK_INTERVAL, CPU_STACK_BURST, MANY_CPU_STACKS))
 		return 0;
 	cpu->alarmed -= STACK_BYTES;
 	return perf_event_output(context, sites, THIS_CPU, &nothing, sizeof nothing) == 0;
@@ -226,7 +229,7 @@ int on_sys_enter(u64 *context)
 	}
 	struct stack_times *times = stack_times_of(current);
 	if (times && cpu->records &&
-	    (is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST) || opens_with_seldom_flags(regs, call)) &&
+	    (is_due(&times->call, now, CALL_STACK_INTERVAL, STACK_BURST, MANY_STACKS) || opens_with_seldom_flags(regs, call)) &&
 	    output_site(context, cpu, now, &call_sites))
 		times->in_call = (u32)current;
 	alarm(context, cpu);
@@ -353,7 +356,7 @@ int on_switch(u64 *context)
 	/* A wait in a call is where the call is. */
 	struct stack_times *times = stack_times_of(current);
 	if (times && state != EXIT_DEAD && times->in_call != (u32)current &&
-	    is_due(&times->wait, now, WAIT_STACK_INTERVAL, STACK_BURST))
+	    is_due(&times->wait, now, WAIT_STACK_INTERVAL, STACK_BURST, MANY_STACKS))
 		output_site(context, cpu, now, &wait_sites);
 	alarm(context, cpu);
 	/* Copying the stack may have faulted, and asked for the task. */
@@ -403,9 +406,12 @@ int on_fork(u64 *context)
 	u64 *word = followed_word(id);
 	if (!word)
 		return 0;
-	if (is_followed(current_pid_tgid()))
+	if (is_followed(current_pid_tgid())) {
 		__sync_fetch_and_or(word, 1ULL << id % 64);
-	else
+		struct stack_times *times = stack_times_of(id);
+		if (times)
+			times->call.given = times->fault.given = times->wait.given = 0;
+	} else
 		__sync_fetch_and_and(word, ~(1ULL << id % 64));
 	return 0;
 }
@@ -492,7 +498,7 @@ int on_user_fault(u64 *context)
 	u64 current, now;
 	struct cpu *cpu = begin_fault(context, &current, &now);
 	struct stack_times *times = cpu ? stack_times_of(current) : 0;
-	if (times && is_due(&times->fault, now, FAULT_STACK_INTERVAL, STACK_BURST))
+	if (times && is_due(&times->fault, now, FAULT_STACK_INTERVAL, STACK_BURST, MANY_STACKS))
 		output_site(context, cpu, now, &fault_sites);
 	return 0;
 }

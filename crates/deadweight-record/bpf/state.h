@@ -14,6 +14,12 @@ struct fault {
 	u32 in_kernel;
 };
 
+/* A leaky bucket, see `is_due`: `until` is the time up to which stacks were given, and may be ahead of the clock by a
+ * burst; and how many were. */
+struct bucket {
+	u64 until, given;
+};
+
 /* Words of the longest path that has a number. */
 #define PATH_WORDS 32
 
@@ -27,15 +33,15 @@ struct cpu {
 	/* Whether records are output. */
 	u64 records;
 	struct fault fault;
-	/* When stacks were taken on this CPU, see `is_due`. */
-	u64 stacks_until;
+	/* Stacks that were taken on this CPU. */
+	struct bucket stacks;
 	/* The ring's end when the recorder was woken last. */
 	u64 alarmed;
 	/* When the latest record was lost. */
 	u64 lost_until;
 	/* So many bytes more than usual may wait before the recorder is woken; the recorder writes it. */
 	u64 patience;
-	u64 unused[4];
+	u64 unused[3];
 	/* What the recorder has read of the ring, on a cache line of its own. */
 	u64 tail;
 	u64 unused_too[7];
@@ -98,9 +104,9 @@ struct call_filter {
 #define TASKS 1024
 #define STACK_SLOTS 1024
 
-/* When stacks of a task were taken: each is a leaky bucket, see `is_due`. */
+/* Stacks of a task. */
 struct stack_times {
-	u64 call, fault, wait;
+	struct bucket call, fault, wait;
 	/* The task that is in a call whose stack was taken; 0 for none. */
 	u64 in_call;
 };

@@ -9,10 +9,10 @@ pub(crate) mod cpu_state {
     pub(crate) const LOST: usize = 8;
     /// Whether records are output.
     pub(crate) const RECORDS: usize = 24;
-    /// Up to when stacks were given.
+    /// Up to when stacks were given; how many is behind it.
     pub(crate) const STACKS_UNTIL: usize = 64;
     /// How many bytes more than usual may wait before the recorder is woken.
-    pub(crate) const PATIENCE: usize = 88;
+    pub(crate) const PATIENCE: usize = 96;
     /// What the recorder has read.
     pub(crate) const TAIL: usize = 128;
     pub(crate) const SIZE: usize = 448;
@@ -26,7 +26,7 @@ pub(super) mod record {
 
 /// Slots of the map of stack times, and their size: `struct stack_times`.
 pub(super) const STACK_SLOTS: usize = 1024;
-pub(super) const STACK_TIMES_SIZE: usize = 32;
+pub(super) const STACK_TIMES_SIZE: usize = 56;
 
 /// Words of 64 tasks in the map of followed tasks: up to the kernel's `PID_MAX_LIMIT`.
 pub(super) const FOLLOWED_WORDS: usize = (4 << 20) / 64;

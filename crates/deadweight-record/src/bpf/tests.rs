@@ -167,6 +167,26 @@ fn stacks_of_calls_come_in_a_burst_and_then_in_an_interval() {
 }
 
 #[test]
+fn after_many_stacks_the_interval_is_longer() {
+    const MANY: usize = 2048;
+    let Some(mut output) = Output::new() else { return };
+    let mut stacks = Vec::new();
+    while stacks.len() < MANY + 500 {
+        (0..500).for_each(|_| _ = unsafe { libc::syscall(libc::SYS_getpgid, -1) });
+        output.take(own_tid(), |record| {
+            let is_site =
+                matches!(&record.body, Body::Sample(sample) if sample.role == Role::CallSite);
+            stacks.extend(is_site.then_some(record.at));
+        });
+    }
+    let took = |stacks: &[u64]| (stacks[stacks.len() - 1] - stacks[0]) / stacks.len() as u64;
+    let later = &stacks[MANY + 16..];
+    // A burst of 16 may come at once.
+    let least = 500_000 * (later.len() as u64 - 17) / later.len() as u64;
+    assert!(took(later) >= least, "{} after {}", took(later), took(&stacks[..MANY]));
+}
+
+#[test]
 fn children_of_followed_tasks_are_followed() {
     let Some(mut output) = Output::new() else { return };
     let child = calling_child();
