@@ -41,9 +41,9 @@ holds 8 numbers of 32 bits, or 4 of 64.
 
 # How deadweight knows
 `deadweight scan` finds an innermost loop of a single way, without calls, that only counters end. The numbers lie side by side
-in memory, and no turn needs what another one computed, except for a sum (or product, or maximum). `2 operations, 1 of 4
-doubles` are two operations in each turn, on one double where four fit. `sum`: all numbers make one, in this order, and a
-compiler may not change the order, because the result is rounded differently.
+in memory, and no turn needs what another one computed, except for a sum (or product, or maximum). `1 double at a time, 4
+fit` says how many. `a sum`: all numbers make one, in this order, and a compiler may not change the order, because the result
+is rounded differently.
 
 # What it is mistaken for
 - A loop that makes few turns, or waits for memory: nothing is gained.

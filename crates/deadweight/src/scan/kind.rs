@@ -115,9 +115,9 @@ impl Kind {
             Pattern::Division => things(n, "division"),
             Pattern::ScalarFloats(_) => {
                 let floats = floats.unwrap_or(Floats { double: false, reduces: false });
-                let number = if floats.double { "doubles" } else { "floats" };
-                let sum = if floats.reduces { ", sum" } else { "" };
-                format!("{}, 1 of {} {number}{sum}{times}", things(n, "operation"), floats.fit())
+                let number = if floats.double { "double" } else { "float" };
+                let sum = if floats.reduces { ": a sum" } else { "" };
+                format!("1 {number} at a time, {} fit{sum}{times}", floats.fit())
             }
             Pattern::GoAllocation if callee.is_empty() => things(n, "allocation"),
             Pattern::GoAllocation => format!("{callee}{times}"),

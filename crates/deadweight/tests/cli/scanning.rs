@@ -328,7 +328,7 @@ fn floats_one_by_one_are_found_unless_the_compiler_takes_several() {
         .filter(|c| c["kind"] == "scalar-floats" && c["floats"]["fit"].is_u64())
         .filter_map(|c| c["text"].as_str())
         .collect();
-    assert_eq!(texts, ["2 operations, 1 of 8 floats", "1 operation, 1 of 4 doubles, sum"]);
+    assert_eq!(texts, ["1 float at a time, 8 fit", "1 double at a time, 4 fit: a sum"]);
     let said = run(&["explain", "scalar-floats"]);
     assert!(said.out.contains("Go never vectorises"), "{}", said.out);
 }
