@@ -16,6 +16,9 @@ use std::time::Duration;
 /// otherwise. Until then it doubles. A sample may take a twentieth of it.
 const SHORTEST_PAUSES: [Duration; 2] = [Duration::from_millis(2), Duration::from_millis(25)];
 
+/// After so many samples pages of memory are looked at in one of four only: half of the work, and they are thousands then.
+const MANY: u32 = 64;
+
 pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     shared.this_thread_records();
     // Little work, but it should be done while the wait lasts.
@@ -26,7 +29,7 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
     let mut executables = Executables::default();
     let [mut shortest, longest] = SHORTEST_PAUSES;
     let mut pause = shortest;
-    loop {
+    for sample in 0_u32.. {
         thread::park_timeout(pause);
         if shared.ended.load(Ordering::SeqCst) {
             return;
@@ -41,7 +44,8 @@ pub(super) fn sample_proc(root: u32, shared: &Shared, decoder: &Lowered) {
         let at = now();
         let new = descriptors.changes(&processes);
         let waits = waits.long_waits(&processes);
-        let pages = memory.sample(&processes);
+        let looks = sample < MANY || sample.is_multiple_of(4);
+        let pages = if looks { memory.sample(&processes) } else { Vec::new() };
         let descriptor = |(process, fd, what)| Descriptor { at, process, fd, what };
         shared.add_proc_samples(new.into_iter().map(descriptor).map(ProcSample::Descriptor));
         shared.add_proc_samples(waits.into_iter().map(ProcSample::Wait));
