@@ -23,7 +23,7 @@ const GUESSES: f64 = 25.0;
 const MOST: f64 = 0.5;
 /// The same for memory, where what comes after a load waits too.
 const MUCH: f64 = 0.4;
-/// A loop that waits for memory at random as well is no matter of branches only.
+/// A loop that waits for far memory in each turn as well is no matter of branches only.
 const SOME: f64 = 0.3;
 /// Memory that is hardly larger than a cache is mostly in it: from so many times its size on, a third is not.
 const BEYOND: f64 = 1.5;
@@ -81,9 +81,9 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     if ratio.is_some_and(|ratio| ratio < SLOW) {
         return None;
     }
-    let at_random = signs.far.iter().filter(|reached| !reached.in_order);
+    let far_each = signs.far.iter().filter(|r| r.spacing.is_none_or(|bytes| bytes >= LINE));
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    let is_guessed = signs.is_surprised() && part(at_random, hot) < SOME;
+    let is_guessed = signs.is_surprised() && part(far_each, hot) < SOME;
     if by_guesses && is_guessed && !has_locked(facts, hot) {
         return Some(Reason::Branches(signs.ways));
     }
