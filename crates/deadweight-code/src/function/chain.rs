@@ -44,18 +44,21 @@ impl Cycle<'_> {
     /// code that only some turns pass, half counts; of the cases of a jump through a table, one of them.
     #[must_use]
     pub fn least_cycles(&self) -> f64 {
-        let Self { function, natural } = self;
+        let passed: Vec<&Instruction> =
+            self.natural.always().map(|at| &self.function.instructions[at]).collect();
+        self.begun_cycles().max(carried(&passed).into())
+    }
+
+    /// The same if no instruction waits for the result of another one.
+    #[must_use]
+    pub fn begun_cycles(&self) -> f64 {
         let by_table = self.instructions().any(|i| i.kind == Kind::Jump(None));
-        let of = |at: &[usize]| -> Vec<&Instruction> {
-            at.iter().map(|at| &function.instructions[*at]).collect()
-        };
-        let count =
-            |body: &[&Instruction]| body.iter().filter(|i| i.kind != Kind::Nop).count() as f64;
-        let passed: Vec<usize> = natural.always().collect();
-        let (all, always) = (of(&natural.members), of(&passed));
+        let counts = |i: &&Instruction| i.kind != Kind::Nop;
+        let all = self.instructions().filter(counts).count() as f64;
+        let passed = self.natural.always().map(|at| &self.function.instructions[at]);
+        let always = passed.filter(counts).count() as f64;
         let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
-        let sometimes = (count(&all) - count(&always)) / cases;
-        ((count(&always) + sometimes) / WIDTH).max(carried(&always).into()).max(1.0)
+        ((always + (all - always) / cases) / WIDTH).max(1.0)
     }
 
     /// The instructions of a turn, and of the next up to there, that need the result of the one at `addr`, at one or more

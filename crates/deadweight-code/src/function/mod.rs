@@ -5,6 +5,7 @@
 //! - Must not know: traces or samples as such; `machine_code` joins both.
 
 mod chain;
+mod decided;
 pub(crate) mod graph;
 pub(crate) mod listing;
 pub(crate) mod loops;

@@ -157,6 +157,11 @@ impl Cycle<'_> {
         self.natural.members.iter().map(|at| &self.function.instructions[*at])
     }
 
+    /// The numbers of its instructions in the function.
+    pub(super) fn members(&self) -> impl Iterator<Item = usize> {
+        self.natural.members.iter().copied()
+    }
+
     /// The registers that advance by the same in each turn, outside of loops in it.
     #[must_use]
     pub fn counters(&self) -> Vec<(Reg, Step)> {

@@ -12,7 +12,8 @@
 //!
 //! # What it is mistaken for
 //! The end of an inner loop, checks that end in a panic: the CPU learns these. Conditions that go the same way for long.
-//! Loads from far memory just behind a branch: see `cache-misses`.
+//! Loads from far memory just behind a branch, or just before it: see `cache-misses`. A division that a branch leads
+//! around: what comes behind it waits for the result.
 //!
 //! # What to do
 //! Sort or group the data, so that the same way comes many times in turn; compute both results and choose by a
@@ -175,6 +176,26 @@ mod tests {
         };
         let said = found(&locked(choosing(1000, BEHIND)));
         assert!(said.starts_with("atomics") && !said.contains("branch-misses"), "{said}");
+    }
+
+    #[test]
+    fn samples_behind_a_branch_around_a_division_are_refused() {
+        // As LLVM compiles a remainder by a variable: no division if the number is smaller.
+        // 0: mov rax, r9; 3: cmp rax, rsi; 6: jb e; 8: xor edx, edx; a: div esi; c: mov eax, edx
+        // e: add rcx, [rdi+rax*8]; 12: add r9, 7; 16: dec r10; 19: jne 0; 1b: ret
+        let code =
+            "code look @0x1000 4c89c8 4839f0 7206 31d2 f7f6 89d0 48030cc7 4983c107 49ffca 75e5 c3";
+        let behind = |code: &str| {
+            found(&looping(code, 100, |i| {
+                let stack = "look (s.c:5) @0x1012 <- main (s.c:9) @0x2000";
+                let (at, counted) = (scattered(i, 20_000), i * 7000);
+                (stack.into(), vec![(0, at), (7, 0x7f00_0000_0000), (9, counted)])
+            }))
+        };
+        assert_eq!(behind(code), "");
+        // imul esi
+        let said = behind(&code.replace("f7f6", "f7ee"));
+        assert!(said.starts_with("branch-misses"), "{said}");
     }
 
     #[test]

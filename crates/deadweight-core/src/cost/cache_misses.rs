@@ -13,13 +13,15 @@
 //! are used. A finding needs: most of a loop's samples behind such accesses, more memory than the second cache,
 //! and, where a register counts the turns, turns that take much longer than their instructions need. Without
 //! a count of misses (no PMU is used) this is an estimate. Where the loop only goes from index to index, in an array of
-//! 4-byte indexes, nothing can be packed, and the order may be the data itself: this is a candidate.
+//! 4-byte indexes, nothing can be packed, and the order may be the data itself: this is a candidate. Samples behind a
+//! branch may wait for what it compares: if that is on another line in each turn, and far, they count here.
 //!
 //! # What it is mistaken for
 //! A stream that uses all of its lines: it is limited by memory bandwidth, and is not accused. A set
 //! that fits the caches, however random. A sum of floating-point numbers from turn to turn, each of which waits for the
 //! one before: without the time of a turn it looks like a wait for a table's numbers, and neither is accused. A list
-//! whose nodes lie in order. Pages instead of lines: see `small-pages`.
+//! whose nodes lie in order. A block of a matrix: its lines are still in the first cache when the next row uses their
+//! next bytes. Pages instead of lines: see `small-pages`.
 //!
 //! # What to do
 //! Walk in the order of memory: rows instead of columns, sorted queries, an array instead of a list. Put what a
@@ -38,7 +40,7 @@ use crate::facts::hot_loops::{HotLoop, is_of_loops};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{SlowLoops, Waited, turns};
+use crate::inspect::slow_loops::{SlowLoops, Waited, turns, waits_behind};
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, time};
 use deadweight_trace::units::Ns;
@@ -103,7 +105,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         range: (least, waited.ns),
         how: if main.only_links { How::Candidate } else { How::Estimate },
         sites: sampled_sites(facts.symbols(), &waited.places),
-        evidence: evidence(hot, main),
+        evidence: evidence(hot, reached),
         remedy: match walks_buckets(found, &waited) {
             true => format!("{BUCKETS} {}", remedy(main)),
             false => remedy(main).into(),
@@ -155,12 +157,8 @@ fn what(main: &Reached) -> String {
     }
 }
 
-fn evidence(hot: &HotLoop, main: &Reached) -> Vec<String> {
-    let mut evidence = vec![format!(
-        "{} of the loop's {} samples wait behind this access; their registers give its address",
-        main.samples,
-        hot.samples.len(),
-    )];
+fn evidence(hot: &HotLoop, reached: &[Reached]) -> Vec<String> {
+    let mut evidence = vec![waits_behind(hot, reached)];
     evidence.extend(turns(hot));
     evidence
 }
@@ -238,6 +236,57 @@ mod tests {
         "#]].assert_eq(&found(&columns(other, turns)));
     }
 
+    /// One number of records is compared, which are so far `apart`, and counts if it is the same.
+    /// 0: jmp e; 2: add rdi, 256; 9: cmp rdi, r8; c: je 18; e: cmp [rdi], esi; 10: jne 2; 12: addsd xmm0, xmm1; 16: jmp 2; 18: ret
+    fn compared(records: u64, apart: u32) -> String {
+        let by: String = apart.to_le_bytes().map(|byte| format!("{byte:02x}")).concat();
+        let code =
+            format!("code count @0x1000 eb0c 4881c7{by} 4c39c7 740a 3937 75f0 f20f58c1 ebea c3");
+        looping(&code, 100, |i| {
+            let place = [0x1009, 0x1012, 0x1016][usize::try_from(scattered(i, 3)).unwrap()];
+            let stack = format!("count (s.c:5) @{place:#x} <- main (s.c:9) @0x2000");
+            (stack, vec![(7, 0x7f00_0000_0000 + i * 1000 % records * u64::from(apart))])
+        })
+    }
+
+    #[test]
+    fn a_field_that_a_branch_compares_is_found_and_not_the_branch() {
+        let said = found(&compared(1_000_000, 256));
+        assert!(said.starts_with("cache-misses") && said.contains("@ count:5"), "{said}");
+        assert!(said.contains("it uses 4 of the 64 bytes of each cache line, 256 bytes"), "{said}");
+        assert!(!said.contains("branch-misses"), "{said}");
+    }
+
+    #[test]
+    fn fields_in_the_second_cache_or_close_to_each_other_are_refused() {
+        assert_eq!(found(&compared(3_001, 256)), "");
+        // Records of 32 bytes: the guesses take longer than half a line.
+        let close = found(&compared(1_000_000, 32));
+        assert!(close.starts_with("branch-misses") && !close.contains("cache-misses"), "{close}");
+    }
+
+    /// A part of a row is copied into a column. `run`: how many numbers at once.
+    /// 0: movss xmm0, [rax]; 4: movss [rdx], xmm0; 8: add rax, 4; c: add rdx, 8192; 13: cmp rax, rcx; 16: jne 0; 18: ret
+    fn transposed(run: u64) -> String {
+        let code = "code turn @0x1000 f30f1000 f30f1102 4883c004 4881c200200000 4839c8 75e8 c3";
+        looping(code, 250, |i| {
+            let (at, left) = (scattered(i, 1 << 22) * 4, scattered(i, run));
+            let (from, to) = (0x7e00_0000_0000 + at, 0x7f00_0000_0000 + at);
+            let stack = "turn (s.c:5) @0x1008 <- main (s.c:9) @0x2000";
+            (stack.into(), vec![(0, from), (1, from + left * 4), (2, to)])
+        })
+    }
+
+    #[test]
+    fn a_transposition_by_columns_is_found_and_one_by_blocks_is_refused() {
+        let said = found(&transposed(2048));
+        assert!(
+            said.contains("it uses 4 of the 64 bytes of each cache line, 8192 bytes"),
+            "{said}"
+        );
+        assert_eq!(found(&transposed(16)), "");
+    }
+
     #[test]
     fn columns_that_take_half_of_their_time_are_refused() {
         // The other work of each column lies between two samples: a turn takes 2.5 ns.
@@ -310,6 +359,24 @@ mod tests {
         assert!(each.starts_with("cache-misses 85 % (0..100) @ pick:5"), "{each}");
         // addss xmm0, [rdi+rax*4]
         assert_eq!(found(&table("8b048e f30f580487 48ffc1 4883f960 7cef", 0x1008)), "");
+    }
+
+    #[test]
+    fn buckets_and_nodes_of_a_large_table_are_found_together_and_those_of_a_small_one_refused() {
+        // 0: mov rax, [rdi+rcx*8]; 4: add rdx, [rax]; 7: mov rcx, rdx; a: dec rsi; d: jne 0; f: ret
+        let code = "code get @0x1000 488b04cf 480310 4889d1 48ffce 75f1 c3";
+        let table = |lines: u64| {
+            found(&looping(code, 400, |i| {
+                let stack =
+                    format!("get (s.c:5) @{:#x} <- main (s.c:9) @0x2000", 0x1004 + i % 2 * 3);
+                let (bucket, node) = (scattered(i, lines * 8), scattered(i + 400, lines) * 64);
+                let (buckets, nodes) = (0x7e00_0000_0000, 0x7f00_0000_0000);
+                (stack, vec![(0, nodes + node), (1, bucket), (6, 90_000 - i * 100), (7, buckets)])
+            }))
+        };
+        let large = table(1 << 18);
+        assert!(large.starts_with("cache-misses") && large.contains("@ get:5"), "{large}");
+        assert_eq!(table(1 << 12), "");
     }
 
     #[test]

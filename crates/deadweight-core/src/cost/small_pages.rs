@@ -29,7 +29,7 @@ use crate::facts::hot_loops::reason::Reason;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::inspect::slow_loops::{SlowLoops, Waited, turns};
+use crate::inspect::slow_loops::{SlowLoops, Waited, turns, waits_behind};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, time};
 
@@ -66,12 +66,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let (hot, reached) = loops.hottest()?;
     let main = reached.first()?;
-    let mut evidence = vec![format!(
-        "{} of the loop's {} samples wait behind this access; their registers give its address; its pages of \
-         4 KiB were faulted in one by one",
-        main.samples,
-        hot.samples.len(),
-    )];
+    let behind = waits_behind(hot, reached);
+    let mut evidence = vec![format!("{behind}; its pages of 4 KiB were faulted in one by one")];
     evidence.extend(turns(hot));
     Some(Draft {
         class: CLASS.id,

@@ -6,6 +6,7 @@
 
 use crate::account::AccountId;
 use crate::facts::call_site::{CallSite, Weights, own_frame};
+use crate::facts::hot_loops::memory::Reached;
 use crate::facts::hot_loops::reason::Reason;
 use crate::facts::hot_loops::{HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
@@ -119,6 +120,19 @@ pub(crate) fn at_calls(places: &Weights, loops: &[&HotLoop]) -> Weights {
         at_calls.entry(site).or_default().amount += weight.amount;
     }
     at_calls
+}
+
+/// How many samples of a loop wait for these accesses, as evidence.
+pub(crate) fn waits_behind(hot: &HotLoop, reached: &[Reached]) -> String {
+    let samples: usize = reached.iter().map(|reached| reached.samples).sum();
+    let access = match reached.len() {
+        1 => "this access".into(),
+        count => format!("{count} such accesses"),
+    };
+    format!(
+        "{samples} of the loop's {} samples wait behind {access}; their registers give the address",
+        hot.samples.len(),
+    )
 }
 
 /// How fast a loop turns, as evidence.

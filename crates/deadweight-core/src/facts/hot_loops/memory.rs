@@ -3,7 +3,7 @@
 //! Each sample has the address of one access. Addresses of the samples of one instruction are a random choice of those
 //! that it used: how many of them are alike shows how many there are. Not for whether that is slow.
 
-use super::{Accessed, HotLoop, LoopSample, speed};
+use super::{Accessed, HotLoop, LoopSample, speed, trips};
 use crate::facts::Facts;
 use deadweight_code::instruction::Memory;
 use deadweight_code::machine_code::FunctionId;
@@ -27,6 +27,10 @@ const ABOVE_CHANCE: f64 = 0.3;
 const INDEX: u64 = 4;
 /// An operand of unknown size.
 const WORD: u64 = 8;
+/// Accesses count together from this part of the loop's samples on.
+const PART: f64 = 0.1;
+/// The lines of one run of a loop are still in the first cache in the next run if they take this part of it.
+const KEPT: f64 = 0.25;
 
 /// A sample of a loop by its number among them, with its access.
 type Sampled<'s> = (usize, &'s LoopSample, Accessed);
@@ -46,6 +50,8 @@ pub(crate) struct Reached {
     pub(crate) only_links: bool,
     /// How many distinct lines it uses, at least.
     pub(crate) lines: f64,
+    /// Whether each sample shows another line: how many there are is then not known at all.
+    each_other: bool,
     /// How many at most: as many as fit between the lowest and the highest address.
     pub(crate) most_lines: f64,
     /// The number of small pages between these.
@@ -95,6 +101,7 @@ pub(super) fn reached(facts: &Facts<'_>, hot: &HotLoop) -> Vec<Reached> {
         .collect();
     found.sort_by_key(|reached| std::cmp::Reverse(reached.samples));
     join(hot, &mut found);
+    pool(hot, &mut found);
     found
 }
 
@@ -109,6 +116,19 @@ fn join(hot: &HotLoop, found: &mut [Reached]) {
     for reached in found {
         let together = reached.stride.and_then(|stride| lines.get(&stride));
         reached.lines = reached.lines.max(together.copied().unwrap_or(0.0));
+    }
+}
+
+/// Accesses in no order of which no sample shows a line twice: together they show more of what the loop reaches, as the
+/// buckets of a table and its nodes do.
+fn pool(hot: &HotLoop, found: &mut [Reached]) {
+    let many = PART * hot.samples.len() as f64;
+    let is_wide = |r: &&Reached| !r.in_order && r.each_other && r.samples as f64 >= many;
+    let wide: BTreeSet<_> = found.iter().filter(is_wide).map(|reached| reached.by).collect();
+    let addresses = hot.samples.iter().filter_map(|s| s.access.filter(|a| wide.contains(&a.by)));
+    let lines = distinct(addresses.map(|access| access.address / LINE));
+    for reached in found.iter_mut().filter(|reached| wide.contains(&reached.by)) {
+        reached.lines = reached.lines.max(lines);
     }
 }
 
@@ -137,7 +157,12 @@ fn describe(
         lines = lines.max(span / (stride.unsigned_abs().max(LINE) as f64));
         pages = pages.max(span / (stride.unsigned_abs().max(PAGE) as f64));
     }
-    let used = stride.map(|stride| used(facts, hot, &samples[0].2, stride));
+    let mut used = stride.map(|stride| used(facts, hot, &samples[0].2, stride));
+    if let (Some(used), Some(turns)) = (&mut used, trips::trips(facts, hot))
+        && turns * (used.lines * LINE) as f64 <= cache(facts, 1) * KEPT
+    {
+        used.of_each = used.of_each.max(in_lines(&addresses, access.memory));
+    }
     // An unrolled loop uses several lines in each turn.
     let apart_each = |stride: i64| stride.unsigned_abs() / used.map_or(1, |u| u.lines.max(1));
     let chased = access.pattern == Pattern::Chased;
@@ -148,6 +173,8 @@ fn describe(
         chased,
         only_links: chased && apart <= INDEX && reads_only_links(facts, hot, by),
         lines,
+        each_other: addresses.iter().map(|a| a / LINE).collect::<BTreeSet<_>>().len()
+            == addresses.len(),
         most_lines: span / apart.max(LINE) as f64 + 1.0,
         pages_of_span: span / PAGE as f64 + 1.0,
         pages,
@@ -177,6 +204,14 @@ fn reads_only_links(facts: &Facts<'_>, hot: &HotLoop, by: (FunctionId, FileAddr)
     };
     let alike = |m: &Memory| m.offset == link.offset && m.size == link.size && in_one_array(m);
     small && moving.iter().all(|access| alike(&access.memory))
+}
+
+/// The bytes of a line that an access uses at any sample: all of them where each run of a short loop moves on by less than
+/// a line, as in a block of a matrix.
+fn in_lines(addresses: &[u64], memory: Memory) -> f64 {
+    let size = if memory.size == 0 { WORD } else { memory.size.into() };
+    let bytes = addresses.iter().flat_map(|address| (0..size).map(move |n| (address + n) % LINE));
+    bytes.collect::<BTreeSet<u64>>().len() as f64
 }
 
 /// The step of an address in bytes; where a register has it, the median of its values.

@@ -13,6 +13,7 @@ pub(crate) mod divisions;
 pub(crate) mod memory;
 pub(crate) mod reason;
 pub(crate) mod speed;
+mod trips;
 
 use crate::facts::Facts;
 use crate::facts::call_site::CallSite;
@@ -20,7 +21,7 @@ use crate::facts::processes::ProcessId;
 use crate::timeline::Registers;
 use deadweight_code::instruction::{Memory, Reg};
 use deadweight_code::machine_code::FunctionId;
-use deadweight_code::{Access, Cycle, Function, Pattern};
+use deadweight_code::{Access, Cycle, Function, Pattern, Step};
 use deadweight_report::account::{AccountId, NET_WORK};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::{FileAddr, Ns};
@@ -157,7 +158,7 @@ pub(crate) fn within(
             && let Some(place) = places.of(facts, stack)
             && let Some(within) = place.within
         {
-            loops.entry(within).or_default().push(place.sample(registers, (at, stack)));
+            loops.entry(within).or_default().push(place.in_loop(registers, (at, stack)));
         }
     }
     let hot = loops.into_iter().filter(|(_, samples)| samples.len() as f64 >= part * all as f64);
@@ -205,6 +206,8 @@ struct Place {
     within: Option<(FunctionId, FileAddr)>,
     /// The access that its address is known of, and the instruction that makes it.
     access: Option<(FileAddr, Access)>,
+    /// The same of the load that the branch just before was decided by.
+    decided: Option<(FileAddr, Access)>,
 }
 
 impl Places {
@@ -229,7 +232,16 @@ impl Place {
             })
         };
         let within = inner.map(|cycle| (function, cycle.head())).or_else(outer);
-        Some(Self { function, waited, within, access: accessed(code, waited, inner.as_ref()) })
+        let access = accessed(code, waited, inner.as_ref());
+        let decided = inner.filter(|_| access.is_none()).and_then(|cycle| {
+            code.decided_by(waited, &cycle, AFTER).filter(|(_, access)| passes_lines(access))
+        });
+        Some(Self { function, waited, within, access, decided })
+    }
+
+    /// A sample there, in a loop: what it waited for may be the load that decided the branch before.
+    fn in_loop(&self, registers: &Registers, when: (Ns, StackId)) -> LoopSample {
+        Self { access: self.access.or(self.decided), ..*self }.sample(registers, when)
     }
 
     fn sample(&self, registers: &Registers, (at, stack): (Ns, StackId)) -> LoopSample {
@@ -259,6 +271,15 @@ fn accessed(
     let chained = access.pattern == Pattern::Chased && by == waited;
     let known = [access.memory.base, access.memory.index].into_iter().flatten().all(kept);
     (known || chained).then_some((by, access))
+}
+
+/// Whether each turn uses another line: a wrong guess is longer than the fetch of a part of one.
+fn passes_lines(access: &Access) -> bool {
+    match access.pattern {
+        Pattern::Fixed | Pattern::Strided(Step::Of(..)) => false,
+        Pattern::Strided(Step::By(by)) => by.unsigned_abs() >= memory::LINE,
+        Pattern::Chased | Pattern::Open => true,
+    }
 }
 
 /// The address of an operand; none for storage of the thread, the stack, and fixed addresses.

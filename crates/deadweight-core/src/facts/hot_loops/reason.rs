@@ -11,6 +11,7 @@ use super::memory::{LINE, PAGE, Reached, cache};
 use super::{HotLoop, LoopSample};
 use crate::facts::Facts;
 use deadweight_code::instruction::Kind;
+use deadweight_code::machine_code::FunctionId;
 use deadweight_trace::units::FileAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ const GUESSES: f64 = 25.0;
 const MOST: f64 = 0.5;
 /// The same for memory, where what comes after a load waits too.
 const MUCH: f64 = 0.4;
-/// A loop that waits for memory at random as well is no matter of branches only.
+/// A loop that waits for far memory in each turn as well is no matter of branches only.
 const SOME: f64 = 0.3;
 /// Memory that is hardly larger than a cache is mostly in it: from so many times its size on, a third is not.
 const BEYOND: f64 = 1.5;
@@ -40,6 +41,8 @@ const SMALL: f64 = 0.5;
 const AFTER: usize = 1;
 /// So many instructions before a jump through a table load where it goes to.
 const BEFORE: usize = 4;
+/// So many instructions after a division may wait for it, also behind a branch around it.
+const DIVIDED: usize = 4;
 /// A function that is called through a pointer counts from this part of the loop's samples on.
 const CALLEE: f64 = 0.08;
 
@@ -81,9 +84,9 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     if ratio.is_some_and(|ratio| ratio < SLOW) {
         return None;
     }
-    let at_random = signs.far.iter().filter(|reached| !reached.in_order);
+    let far_each = signs.far.iter().filter(|r| r.spacing.is_none_or(|bytes| bytes >= LINE));
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
-    let is_guessed = signs.is_surprised() && part(at_random, hot) < SOME;
+    let is_guessed = signs.is_surprised() && part(far_each, hot) < SOME;
     if by_guesses && is_guessed && !has_locked(facts, hot) {
         return Some(Reason::Branches(signs.ways));
     }
@@ -115,9 +118,11 @@ impl Signs {
         let sparse = hot.reached.iter().filter(|r| is_sparse(facts, r)).cloned().collect();
         let ways = ways(facts, hot);
         let before = before_tables(facts, hot);
+        let divided = divided(facts, hot);
         let surprised = hot.part(|sample| {
             let own = sample.function == hot.function && before.contains(&sample.waited);
-            own || comes_after(facts, &ways, sample)
+            (own || comes_after(facts, &ways, sample))
+                && !divided.contains(&(sample.function, sample.waited))
         });
         Self { divisions, ways, surprised, far, sparse }
     }
@@ -199,6 +204,18 @@ pub(crate) fn comes_after(
     instructions[first..=at.min(instructions.len() - 1)]
         .iter()
         .any(|i| ways.contains(&FileAddr(i.addr)))
+}
+
+/// Where samples wait just behind a division: its result comes late, whichever way a branch around it went.
+fn divided(facts: &Facts<'_>, hot: &HotLoop) -> BTreeSet<(FunctionId, FileAddr)> {
+    let mut places: BTreeSet<_> = hot.samples.iter().map(|s| (s.function, s.waited)).collect();
+    places.retain(|(function, waited)| {
+        let instructions = facts.machine.function(*function).instructions();
+        let end = instructions.partition_point(|i| i.addr <= waited.0);
+        let mut near = instructions[end.saturating_sub(DIVIDED + 1)..end].iter();
+        near.any(|i| facts.machine.division(*function, FileAddr(i.addr)).is_some())
+    });
+    places
 }
 
 /// Whether an access reaches more memory than the CPU's own caches hold, at random or in lines of which little is used.

@@ -44,6 +44,8 @@ pub(crate) struct Speed {
     pub(crate) turn: f64,
     /// The least time of a turn, in ns, if nothing is waited for.
     pub(crate) least: f64,
+    /// The time in ns in which its instructions can begin, if none waits for another.
+    pub(crate) begun: f64,
 }
 
 impl Speed {
@@ -136,8 +138,10 @@ pub(super) fn measure(facts: &Facts<'_>, hot: &HotLoop) -> Option<Speed> {
     let outside = || hot.samples.iter().filter(|sample| sample.function != hot.function);
     let called: f64 = outside().map(|s| machine.function(s.function).cycles_of_all()).sum();
     let called = called / outside().count().max(1) as f64;
-    let least = (hot.cycle(facts)?.least_cycles() + called) * CYCLE;
-    (turn >= least * FASTEST).then_some(Speed { turn, least })
+    let cycle = hot.cycle(facts)?;
+    let [least, begun] =
+        [cycle.least_cycles(), cycle.begun_cycles()].map(|cycles| (cycles + called) * CYCLE);
+    (turn >= least * FASTEST).then_some(Speed { turn, least, begun })
 }
 
 /// The part of the time from one sample of a loop to the next that it ran: as often as the sample after one in it is in
