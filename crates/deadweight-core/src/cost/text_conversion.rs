@@ -108,17 +108,43 @@ const WORDS: [(Way, &[&str]); 5] = [
         ],
     ),
     (
+        // What makes or ends a stream. Where a stream stays, its emptying, its text and the tests of its state are not this.
         Way::Stream,
         &[
+            ">::basic_ostringstream",
+            ">::~basic_ostringstream",
+            ">::basic_istringstream",
+            ">::~basic_istringstream",
+            ">::basic_stringstream",
+            ">::~basic_stringstream",
+            ">::basic_stringbuf",
+            ">::~basic_stringbuf",
+            ">::basic_ios",
+            ">::~basic_ios",
+            "std::char_traits<char> >::init",
+            "::_M_cache_locale",
+            "std::locale::locale",
+            "std::locale::~locale",
+            "std::ios_base::ios_base",
+            "std::ios_base::~ios_base",
+            "std::ios_base::_M_init",
+        ],
+    ),
+    (
+        Way::Put,
+        &[
+            "std::ostream::",
+            "std::istream::",
+            "std::num_put<",
+            "std::num_get<",
             "basic_ostringstream<",
-            "basic_stringstream<",
             "basic_istringstream<",
+            "basic_stringstream<",
             "basic_stringbuf<",
             "std::basic_ios<",
             "std::locale::",
         ],
     ),
-    (Way::Put, &["std::ostream::", "std::istream::", "std::num_put<", "std::num_get<"]),
     (
         Way::IntoMemory,
         &[
@@ -139,14 +165,17 @@ const WORDS: [(Way, &[&str]); 5] = [
 ];
 
 impl Way {
-    /// The way of a sample: of the outermost library function that shows it.
+    /// The way of a sample: of the outermost library function that shows it. A stream is also made and ended where a
+    /// function inside that does it.
     fn of(sample: &UserSample<'_>) -> Self {
         let names: Vec<&str> = sample.library().map(|(name, _)| name).collect();
-        let shown = names.iter().rev().find_map(|name| {
+        let of_name = |name: &&str| {
             let says = |words: &&(Way, &[&str])| words.1.iter().any(|word| name.contains(word));
             WORDS.iter().find(says).map(|(way, _)| *way)
-        });
-        shown.unwrap_or(Self::Direct)
+        };
+        let shown = names.iter().rev().find_map(of_name).unwrap_or(Self::Direct);
+        let makes = || names.iter().any(|name| of_name(name) == Some(Self::Stream));
+        if shown == Self::Put && makes() { Self::Stream } else { shown }
     }
 
     /// Whether the direct way leaves out all that goes on under it, memory too.
@@ -368,6 +397,40 @@ mod tests {
             net-work 14925
         "#]]
         .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn a_stream_that_is_kept_and_tests_of_its_state_are_refused() {
+        const STREAM: &str = "std::__cxx11::basic_ostringstream<char, std::char_traits<char>, std::allocator<char> >";
+        let of = "basic_ostringstream (/usr/include/c++/12/sstream:80) in decimal (b.cpp:99) <- main (b.cpp:120)";
+        let emptied =
+            format!("\"{STREAM}::str\" @libstdc++.so.6 <- decimal (b.cpp:99) <- main (b.cpp:120)");
+        let state = "\"std::basic_ios<char, std::char_traits<char> >::operator bool\" (/usr/include/c++/12/bits/basic_ios.h:117) in decimal (b.cpp:99) <- main (b.cpp:120)";
+        let facet =
+            "std::locale::id::_M_id @libstdc++.so.6 <- decimal (b.cpp:99) <- main (b.cpp:120)";
+        let text = |first: &str| {
+            computing(
+                "C++",
+                &[(30, first), (20, state), (10, facet), (30, PUT), (10, "main (b.cpp:121)")],
+            )
+        };
+        assert_eq!(found(&text(&emptied)), "");
+        let built = found(&text(
+            &format!("\"{STREAM}::{of}")
+                .replace("basic_ostringstream (", "basic_ostringstream\" ("),
+        ));
+        assert!(built.starts_with("text-conversion"), "{built}");
+    }
+
+    #[test]
+    fn a_format_of_a_library_that_is_linked_in_is_found_at_the_programs_line() {
+        let digits = "__mpn_divrem <- hack_digit <- __printf_fp_l <- __vfprintf_internal <- snprintf <- put (j.c:22) <- main (j.c:40)";
+        let text = computing("C", &[(60, digits), (40, "main (j.c:41)")]);
+        let said = found(&text);
+        assert!(said.starts_with("text-conversion") && said.contains("@ put:22"), "{said}");
+        assert_eq!(rows(&text, 1), "text-conversion 59700\n");
+        let own = "hack_digit <- digits <- put (j.c:22) <- main (j.c:40)";
+        assert_eq!(found(&computing("C", &[(60, own), (40, "main (j.c:41)")])), "");
     }
 
     #[test]
