@@ -26,7 +26,7 @@
 //! In `tests/programs`: `thrown_per_line.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::{CallSite, Weights, is_runtime};
+use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
@@ -75,9 +75,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if share.ns.share_of(net) < LARGE {
         return None;
     }
-    let thrown = |site: &CallSite| !is_runtime(facts.symbols(), *site);
-    let places: Weights = share.places.iter().map(|(site, weight)| (*site, *weight)).collect();
-    let places = places.into_iter().filter(|(site, _)| thrown(site)).collect();
+    let places = thrown_at(found, &share.places);
     let saving = share.with_the_rest(share.ns, AROUND);
     let (low, _) = share.interval(share.ns);
     let (_, high) = share.interval(share.with_the_rest(share.ns, 2.0 * AROUND));
@@ -106,6 +104,19 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         )],
         remedy: remedy(language).into(),
     })
+}
+
+/// The places that throw. In Go's recovery no caller shows, and the line that calls `recover` throws nothing.
+fn thrown_at(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
+    let throws = |site: &CallSite| {
+        let sample = site.stack().map(|stack| found.facts.sample(stack));
+        sample.is_none_or(|sample| {
+            !recovers(&sample) && !sample.library().any(|(name, _)| name == "runtime.gorecover")
+        })
+    };
+    let thrown: Weights =
+        places.iter().map(|(site, w)| (*site, *w)).filter(|(site, _)| throws(site)).collect();
+    if thrown.is_empty() { places.clone() } else { thrown }
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -194,7 +205,11 @@ mod tests {
     fn the_return_from_a_panic_in_go_has_no_place_and_belongs_to_it() {
         let panic = "runtime.(*_panic).nextFrame <- runtime.gopanic <- main.guard (main.go:9) <- main.main (main.go:30)";
         let back = "runtime.findfunc (/usr/local/go/src/runtime/symtab.go:945) <- runtime.recovery (/usr/local/go/src/runtime/panic.go:1304) <- runtime.mcall";
-        let text = computing("Go", &[(20, panic), (30, back), (50, "main.main (main.go:31)")]);
+        let asked = "runtime.gorecover.func1 <- runtime.systemstack <- runtime.gorecover <- main.eval.func1 (main.go:5) <- runtime.gopanic <- main.guard (main.go:9) <- main.main (main.go:30)";
+        let text = computing(
+            "Go",
+            &[(10, panic), (20, asked), (20, back), (50, "main.main (main.go:31)")],
+        );
         let said = found(&text);
         assert!(said.starts_with("exceptions") && said.contains("@ main.guard:9"), "{said}");
         assert_eq!(rows(&text, 1), "exceptions 49750\n");

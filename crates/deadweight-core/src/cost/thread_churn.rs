@@ -35,8 +35,8 @@ use crate::inspect::births::{self, slow_fork, starts_threads};
 use crate::inspect::started::LOOP;
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
+use crate::timeline::Task;
 use crate::timeline::kernel_stacks::WaitsFor;
-use crate::timeline::{Task, Within};
 use deadweight_report::account::{KERNEL_OTHER, PAGE_FAULTS};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -107,10 +107,10 @@ fn small(
     Some((worked.into_iter().map(|(_, id)| id).collect(), median))
 }
 
-/// Its time on a CPU before its end: at an end the kernel may also take down what recording it needed.
+/// Its time on a CPU before its end: a copy of a large process takes long to end, and at an end the kernel may also take
+/// down what recording it needed.
 fn work(task: &Task) -> Ns {
-    let end = task.spans.iter().rev().take_while(|span| span.within() == Within::Exiting).last();
-    task.on_cpu_between(Ns::ZERO, end.map_or(Ns::MAX, |span| span.start))
+    task.on_cpu_between(Ns::ZERO, task.exit.unwrap_or(Ns::MAX))
 }
 
 /// What an entry of such a process is, if it comes with its threads.
@@ -288,9 +288,11 @@ mod tests {
             .unwrap();
             writeln!(
                 others,
-                "task {tid} app\n{} cpu1 on\n{} exit\n{} off dead",
+                "task {tid} app\n{} cpu1 on\n{} exit\n{} timer\n{} timer-end\n{} off dead",
                 forked + 50,
                 forked + 50 + work,
+                ended - 80,
+                ended - 70,
                 ended - 50
             )
             .unwrap();
@@ -306,7 +308,8 @@ mod tests {
     fn copies_of_a_large_process_for_small_work_are_found_and_for_much_work_are_refused() {
         let said = found(&copies(3_000_000, 800_000));
         assert!(said.starts_with("thread-churn"), "{said}");
-        assert!(said.contains("@ isolated:20: app started 20 processes"), "{said}");
+        let ended = "@ isolated:20: app started 20 processes that ended after 800 µs on a CPU";
+        assert!(said.contains(ended), "{said}");
         assert!(!found(&copies(3_000_000, 8_000_000)).contains("thread-churn"));
         assert!(!found(&copies(100_000, 50_000)).contains("thread-churn"));
     }
