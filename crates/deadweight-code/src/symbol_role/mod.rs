@@ -72,6 +72,14 @@ pub fn of_name(name: &str) -> Option<SymbolRole> {
         .or_else(|| sorts(plain).then_some(SymbolRole::Sort))
 }
 
+/// Whether a function that a binary has without lines is the C library's or C++'s runtime, linked into it: its name is one of
+/// theirs, and it calls none of the program's code.
+pub fn is_linked_in(name: &str) -> bool {
+    let plain = without_variant(name.trim_start_matches('_'));
+    work::is_of_c(plain)
+        || EXACT.iter().any(|(role, names)| *role != SymbolRole::Stream && names.contains(&plain))
+}
+
 /// Whether a standard library's function sorts.
 fn sorts(name: &str) -> bool {
     #[rustfmt::skip]

@@ -29,6 +29,12 @@ fn without_arguments(name: &str) -> &str {
     }
 }
 
+/// Whether it is a function of the C library or of C++'s runtime that throws, unwinds or converts: it runs none of the
+/// program's code.
+pub(super) fn is_of_c(plain: &str) -> bool {
+    THROW_IN_C.contains(&plain) || CONVERT_IN_C.contains(&plain)
+}
+
 /// The runtimes of C++, Rust and Crystal.
 #[rustfmt::skip]
 const THROW_IN_C: &[&str] = &[
@@ -65,6 +71,7 @@ const THROW_PREFIXES: &[&str] = &[
     "__rustc::rust_begin_unwind",
     // Go
     "runtime.gopanic",
+    "runtime.gorecover",
     "runtime.goPanic",
     "runtime.panicIndex",
     "runtime.panicdivide",
@@ -341,6 +348,7 @@ mod tests {
                 "std::panicking::begin_panic_handler",
                 "core::panicking::panic_bounds_check",
                 "runtime.gopanic",
+                "runtime.gorecover",
                 "raise<KeyError>:NoReturn",
                 "Exception::CallStack#decode_backtrace:Array(String)",
             ],

@@ -26,10 +26,11 @@
 //! In `tests/programs`: `thrown_per_line.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
+use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
-use crate::inspect::shares::Share;
+use crate::inspect::shares::{Share, sampled_sites};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -48,7 +49,14 @@ const LARGE: f64 = 0.05;
 const AROUND: f64 = 0.3;
 
 fn claim(sample: &UserSample<'_>) -> bool {
-    sample.own.is_some() && sample.under(SymbolRole::Throw) && !is_deferred_call(sample)
+    (sample.own.is_some() || recovers(sample))
+        && sample.under(SymbolRole::Throw)
+        && !is_deferred_call(sample)
+}
+
+/// Whether Go returns from a panic: on a stack of its scheduler, where no caller shows.
+fn recovers(sample: &UserSample<'_>) -> bool {
+    sample.library().any(|(name, _)| name == "runtime.recovery")
 }
 
 /// Whether Go runs deferred calls at a function's end: with the code that it also runs in a panic.
@@ -67,6 +75,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if share.ns.share_of(net) < LARGE {
         return None;
     }
+    let places = thrown_at(found, &share.places);
     let saving = share.with_the_rest(share.ns, AROUND);
     let (low, _) = share.interval(share.ns);
     let (_, high) = share.interval(share.with_the_rest(share.ns, 2.0 * AROUND));
@@ -88,13 +97,26 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving,
         range: (low, high),
         how: How::Estimate,
-        sites: share.sites(facts.symbols()),
+        sites: sampled_sites(facts.symbols(), &places),
         evidence: vec![format!(
             "{} under the functions that throw, unwind and catch",
             things(share.samples, "sample")
         )],
         remedy: remedy(language).into(),
     })
+}
+
+/// The places that throw. In Go's recovery no caller shows, and the line that calls `recover` throws nothing.
+fn thrown_at(found: &Inspection<'_, '_>, places: &Weights) -> Weights {
+    let throws = |site: &CallSite| {
+        let sample = site.stack().map(|stack| found.facts.sample(stack));
+        sample.is_none_or(|sample| {
+            !recovers(&sample) && !sample.library().any(|(name, _)| name == "runtime.gorecover")
+        })
+    };
+    let thrown: Weights =
+        places.iter().map(|(site, w)| (*site, *w)).filter(|(site, _)| throws(site)).collect();
+    if thrown.is_empty() { places.clone() } else { thrown }
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -146,6 +168,20 @@ mod tests {
     }
 
     #[test]
+    fn an_unwinder_that_is_linked_in_is_found_and_functions_without_lines_are_refused() {
+        let text = |stack: &str| {
+            computing("C++", &[(40, stack), (60, "price (p.cpp:10) <- main (p.cpp:30)")])
+        };
+        let thrown = "execute_cfa_program <- uw_frame_state_for <- _Unwind_RaiseException <- __cxa_throw <- price (p.cpp:9) <- main (p.cpp:30)";
+        let said = found(&text(thrown));
+        assert!(said.starts_with("exceptions") && said.contains("@ price:9"), "{said}");
+        // The program's own function, in the destructor that unwinding runs, or below one of its own.
+        for own in ["release", "release <- __clean_up", "_Unwind_Backtrace <- trace"] {
+            assert_eq!(found(&text(&format!("{own} <- price (p.cpp:9) <- main (p.cpp:30)"))), "");
+        }
+    }
+
+    #[test]
     fn a_few_exceptions_and_the_one_that_ends_the_program_are_refused() {
         let text = computing("C++", &[(4, THROW), (96, "price (p.cpp:10) <- main (p.cpp:30)")]);
         assert_eq!(found(&text), "");
@@ -158,8 +194,30 @@ mod tests {
         let rest = (70, "main.main (main.go:31)");
         let found = |stack: &str| found(&computing("Go", &[(30, stack), rest]));
         assert!(found(&panic).starts_with("exceptions"), "{}", found(&panic));
+        let panic =
+            format!("runtime.gorecover.func1 <- runtime.systemstack <- runtime.gorecover <- {own}");
+        assert!(found(&panic).starts_with("exceptions"), "{}", found(&panic));
         let deferred = format!("runtime.(*_panic).nextDefer <- runtime.deferreturn <- {own}");
         assert_eq!(found(&deferred), "");
+    }
+
+    #[test]
+    fn the_return_from_a_panic_in_go_has_no_place_and_belongs_to_it() {
+        let panic = "runtime.(*_panic).nextFrame <- runtime.gopanic <- main.guard (main.go:9) <- main.main (main.go:30)";
+        let back = "runtime.findfunc (/usr/local/go/src/runtime/symtab.go:945) <- runtime.recovery (/usr/local/go/src/runtime/panic.go:1304) <- runtime.mcall";
+        let asked = "runtime.gorecover.func1 <- runtime.systemstack <- runtime.gorecover <- main.eval.func1 (main.go:5) <- runtime.gopanic <- main.guard (main.go:9) <- main.main (main.go:30)";
+        let text = computing(
+            "Go",
+            &[(10, panic), (20, asked), (20, back), (50, "main.main (main.go:31)")],
+        );
+        let said = found(&text);
+        assert!(said.starts_with("exceptions") && said.contains("@ main.guard:9"), "{said}");
+        assert_eq!(rows(&text, 1), "exceptions 49750\n");
+        let other = "runtime.findfunc (/usr/local/go/src/runtime/symtab.go:945) <- runtime.schedule <- runtime.mcall";
+        assert!(
+            !rows(&computing("Go", &[(50, other), (50, "main.main (main.go:31)")]), 3)
+                .contains("exceptions")
+        );
     }
 
     #[test]

@@ -16,7 +16,8 @@
 //! anywhere from the start of one memory up to an end that moves on with time, or from a start that moves on up to the end.
 //!
 //! # What it is mistaken for
-//! Texts that are measured once: this takes a small part of the time. Searches inside conversions
+//! Texts that are measured once: this takes a small part of the time. Characters of each text counted once (`chars().count()`, Go's
+//! `RuneCount`): only registers tell this from a count of the same text again. Searches inside conversions
 //! (`printf` of a text): *text-conversion*. Searches for a byte or a word (`memchr`, `strstr`) are
 //! often the program's work: other files in one buffer, other words in one text. They are reported where
 //! registers show that what they go over grows from search to search, or shrinks.
@@ -70,13 +71,25 @@ const BY_NUMBER: &[&str] = &[
     "byte_index_to_char_index",
 ];
 
+/// What counts the characters of a text: each of many texts once, as far as names tell.
+const COUNTS: &[&str] = &[
+    "core::str::count::",
+    "core::str::iter::Chars as core::iter::traits::iterator::Iterator>::count",
+    "unicode/utf8.RuneCount",
+];
+
 /// All functions down from the program's own are searches: in a conversion they are a part of it.
 fn claim(sample: &UserSample<'_>) -> bool {
     let roles = &sample.symbol_roles;
     sample.own.is_some()
         && (roles.first() == Some(&SymbolRole::Scan)
-            || roles.contains(&SymbolRole::Scan) && is_by_number(sample))
+            || roles.contains(&SymbolRole::Scan) && (is_by_number(sample) || counts(sample)))
         && roles.iter().all(|role| [SymbolRole::Scan, SymbolRole::Library].contains(role))
+}
+
+/// Whether the characters of a text are counted, in helpers of that too.
+fn counts(sample: &UserSample<'_>) -> bool {
+    sample.library().any(|(name, _)| COUNTS.iter().any(|part| name.contains(part)))
 }
 
 /// Whether a character is taken by its number, in helpers of that too.
@@ -95,6 +108,8 @@ enum By {
     Append,
     Scanf,
     Number,
+    /// It counts characters. Only registers tell whether they are the same ones again.
+    Count,
     Itself,
 }
 
@@ -102,8 +117,11 @@ impl By {
     fn of(found: &Inspection<'_, '_>, site: CallSite) -> Self {
         let symbols = found.facts.symbols();
         let sample = site.stack().map(|stack| found.facts.sample(stack));
-        if sample.is_some_and(|sample| is_by_number(&sample)) {
+        let is = |of: fn(&UserSample<'_>) -> bool| sample.as_ref().is_some_and(of);
+        if is(is_by_number) {
             return Self::Number;
+        } else if is(counts) {
+            return Self::Count;
         }
         for (_, frame) in site.frames(symbols).take(4) {
             let name = symbols.name(frame.function).trim_start_matches('_');
@@ -136,12 +154,12 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         let places = share.places.iter().filter(|(site, _)| By::of(found, **site) == by);
         places.map(|(_, weight)| weight.amount).sum()
     };
-    let by = [By::Append, By::Scanf, By::Number, By::Itself]
+    let by = [By::Append, By::Scanf, By::Number, By::Count, By::Itself]
         .into_iter()
         .max_by_key(|by| amount_by(*by))?;
     let large = if by == By::Itself { BY_PROGRAM } else { BY_LIBRARY };
     let converts_more = by == By::Scanf && converting(found, process) > amount_by(by);
-    if share.ns.share_of(net) < large || converts_more {
+    if share.ns.share_of(net) < large || converts_more || by == By::Count {
         return None;
     }
     let (low, high) = share.interval(share.ns);
@@ -168,7 +186,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
                 By::Append => ", each time that it appends to it",
                 By::Scanf => ": sscanf does this before it converts, over all the rest of the text",
                 By::Number => ": a character is taken by its number, so all before it are counted",
-                By::Itself => "",
+                By::Count | By::Itself => "",
             }
         ),
         amount: share.ns,
@@ -183,11 +201,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
                 "Put a zero byte at the end of each line before sscanf, or convert with strtol and \
                  strtod, which stop behind the number."
             }
-            By::Number | By::Itself if ["Rust", "Go", "Crystal"].contains(&language) => {
+            By::Number | By::Count | By::Itself if ["Rust", "Go", "Crystal"].contains(&language) => {
                 "Keep the position in bytes instead of counting characters from the start: char_indices, a \
                  slice of the rest, a reader of the text, or an array of characters made once."
             }
-            By::Number | By::Itself => {
+            By::Number | By::Count | By::Itself => {
                 "Take the length once, outside the loop, and keep it beside the text; append at a kept \
                  end (stpcpy)."
             }
@@ -252,6 +270,15 @@ mod tests {
         let at = "char_bytesize_at (/usr/lib/crystal/lib/string.cr:5051) in char_index_to_byte_index (/usr/lib/crystal/lib/string.cr:5122) in String#[] (/usr/lib/crystal/lib/string.cr:988) <- brace (s.cr:16) <- scan (s.cr:35)";
         let crystal = computing("Crystal", &[(60, at), (40, "scan (s.cr:36)")]);
         assert!(found(&crystal).starts_with("rescans") && found(&crystal).contains("@ brace:16"));
+    }
+
+    #[test]
+    fn characters_that_are_counted_once_are_refused() {
+        let go = "runtime.decoderune (/usr/local/go/src/runtime/utf8.go:60) <- unicode/utf8.RuneCount (/usr/local/go/src/unicode/utf8/utf8.go:448) <- main.widths (w.go:15) <- main.main (w.go:40)";
+        let text = computing("Go", &[(60, go), (40, "main.main (w.go:41)")]);
+        assert_eq!((found(&text).as_str(), rows(&text, 1).as_str()), ("", "rescans 59700\n"));
+        let rust = "core::str::count::char_count_general_case (/rustc/str/count.rs:9) in core::str::count::count_chars (/rustc/str/count.rs:40) <- widths (w.rs:3) <- main (w.rs:40)";
+        assert_eq!(found(&computing("Rust", &[(60, rust), (40, "main (w.rs:41)")])), "");
     }
 
     #[test]

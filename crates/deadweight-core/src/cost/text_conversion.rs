@@ -24,6 +24,8 @@
 //! A weather bulletin that builds an `ostringstream` for each number.
 //! In `tests/programs`: `stream_per_number.cpp`, `formatted_keys.go`.
 
+mod way;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::{CallSite, Weights, add, amount};
 use crate::facts::processes::ProcessId;
@@ -35,6 +37,7 @@ use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
+use way::Way;
 
 pub(super) const CLASS: Class = Class {
     id: "text-conversion",
@@ -52,10 +55,20 @@ fn claim(sample: &UserSample<'_>) -> bool {
         && (!is_for_memory(sample) || Way::of(sample).is_indirect() && !copies_text(sample))
 }
 
+/// Rust's integers. Their `to_string` is one function without a format.
+#[rustfmt::skip]
+const NUMBERS: &[&str] = &[
+    "u8", "u16", "u32", "u64", "u128", "usize", "i8", "i16", "i32", "i64", "i128", "isize",
+];
+
 /// Whether `to_string` was called for what is text already: that allocates and copies.
 fn copies_text(sample: &UserSample<'_>) -> bool {
     const OF_ANY: [&str; 2] = ["SpecToString>", "as alloc::string::ToString>"];
-    let of_any = |name: &str| OF_ANY.iter().any(|part| name.contains(part));
+    let of_any = |name: &str| {
+        let number = name.strip_prefix('<').and_then(|name| name.split_once(" as "));
+        OF_ANY.iter().any(|part| name.contains(part))
+            && !number.is_some_and(|(of, _)| NUMBERS.contains(&of))
+    };
     let mut converts = sample.library().filter(|(_, role)| *role == SymbolRole::Convert);
     converts.all(|(name, _)| of_any(name))
 }
@@ -68,118 +81,6 @@ fn is_for_memory(sample: &UserSample<'_>) -> bool {
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     found.drafts(CLASS.id, draft)
-}
-
-/// A way to convert.
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Way {
-    /// An expression is compiled.
-    Expression,
-    /// A stream in memory, with its locale.
-    Stream,
-    /// A format, into a new string or into memory.
-    IntoMemory,
-    /// A format, from text.
-    Scan,
-    /// Into or from a stream: that is built for it, or that stays.
-    Put,
-    /// The direct way, or straight into the output.
-    Direct,
-}
-
-/// The words that a library function has that is entered for a way.
-const WORDS: [(Way, &[&str]); 5] = [
-    (
-        Way::Expression,
-        &[
-            "regcomp",
-            "std::__cxx11::basic_regex<",
-            "std::__detail::_Compiler<",
-            "regexp.compile",
-            "regexp.Compile",
-            "regexp.MustCompile",
-            "regex::builders::",
-            "regex_syntax::",
-            "Regex#initialize",
-            "pcre_compile",
-            "pcre_study",
-            "pcre2_compile",
-            "pcre2_jit_compile",
-        ],
-    ),
-    (
-        Way::Stream,
-        &[
-            "basic_ostringstream<",
-            "basic_stringstream<",
-            "basic_istringstream<",
-            "basic_stringbuf<",
-            "std::basic_ios<",
-            "std::locale::",
-        ],
-    ),
-    (Way::Put, &["std::ostream::", "std::istream::", "std::num_put<", "std::num_get<"]),
-    (
-        Way::IntoMemory,
-        &[
-            "sprintf",
-            "snprintf",
-            "asprintf",
-            "alloc::fmt::format",
-            "SpecToString",
-            "ToString>::to_string",
-            "fmt.Sprint",
-            "fmt.Append",
-            "fmt.allocPrint",
-            "fmt.bufPrint",
-            "String::Formatter",
-        ],
-    ),
-    (Way::Scan, &["sscanf", "fscanf", "fmt.Sscan", "fmt.Fscan", "fmt.Scan"]),
-];
-
-impl Way {
-    /// The way of a sample: of the outermost library function that shows it.
-    fn of(sample: &UserSample<'_>) -> Self {
-        let names: Vec<&str> = sample.library().map(|(name, _)| name).collect();
-        let shown = names.iter().rev().find_map(|name| {
-            let says = |words: &&(Way, &[&str])| words.1.iter().any(|word| name.contains(word));
-            WORDS.iter().find(says).map(|(way, _)| *way)
-        });
-        shown.unwrap_or(Self::Direct)
-    }
-
-    /// Whether the direct way leaves out all that goes on under it, memory too.
-    fn is_indirect(self) -> bool {
-        ![Self::Put, Self::Direct].contains(&self)
-    }
-
-    /// Below this share of the wall time it is not worth another way.
-    fn large(self) -> f64 {
-        match self {
-            Self::Expression | Self::Stream => 0.05,
-            _ => 0.15,
-        }
-    }
-
-    /// The part of its time that the direct way saves: least, typical, most.
-    fn saved(self) -> (f64, f64, f64) {
-        match self {
-            Self::Expression => (0.8, 0.97, 1.0),
-            Self::Stream => (0.6, 0.88, 1.0),
-            Self::IntoMemory => (0.2, 0.7, 0.95),
-            Self::Scan | Self::Put | Self::Direct => (0.4, 0.75, 0.95),
-        }
-    }
-
-    fn says(self) -> &'static str {
-        match self {
-            Self::Expression => "regular expressions compiled again and again",
-            Self::Stream => "a text stream built for each conversion",
-            Self::IntoMemory => "values formatted into strings over and over",
-            Self::Scan | Self::Put | Self::Direct => "numbers read by a format",
-        }
-    }
 }
 
 /// The samples of each way; those of a stream's own conversions belong to the stream that is built for them.
@@ -371,6 +272,40 @@ mod tests {
     }
 
     #[test]
+    fn a_stream_that_is_kept_and_tests_of_its_state_are_refused() {
+        const STREAM: &str = "std::__cxx11::basic_ostringstream<char, std::char_traits<char>, std::allocator<char> >";
+        let of = "basic_ostringstream (/usr/include/c++/12/sstream:80) in decimal (b.cpp:99) <- main (b.cpp:120)";
+        let emptied =
+            format!("\"{STREAM}::str\" @libstdc++.so.6 <- decimal (b.cpp:99) <- main (b.cpp:120)");
+        let state = "\"std::basic_ios<char, std::char_traits<char> >::operator bool\" (/usr/include/c++/12/bits/basic_ios.h:117) in decimal (b.cpp:99) <- main (b.cpp:120)";
+        let facet =
+            "std::locale::id::_M_id @libstdc++.so.6 <- decimal (b.cpp:99) <- main (b.cpp:120)";
+        let text = |first: &str| {
+            computing(
+                "C++",
+                &[(30, first), (20, state), (10, facet), (30, PUT), (10, "main (b.cpp:121)")],
+            )
+        };
+        assert_eq!(found(&text(&emptied)), "");
+        let built = found(&text(
+            &format!("\"{STREAM}::{of}")
+                .replace("basic_ostringstream (", "basic_ostringstream\" ("),
+        ));
+        assert!(built.starts_with("text-conversion"), "{built}");
+    }
+
+    #[test]
+    fn a_format_of_a_library_that_is_linked_in_is_found_at_the_programs_line() {
+        let digits = "__mpn_divrem <- hack_digit <- __printf_fp_l <- __vfprintf_internal <- snprintf <- put (j.c:22) <- main (j.c:40)";
+        let text = computing("C", &[(60, digits), (40, "main (j.c:41)")]);
+        let said = found(&text);
+        assert!(said.starts_with("text-conversion") && said.contains("@ put:22"), "{said}");
+        assert_eq!(rows(&text, 1), "text-conversion 59700\n");
+        let own = "hack_digit <- digits <- put (j.c:22) <- main (j.c:40)";
+        assert_eq!(found(&computing("C", &[(60, own), (40, "main (j.c:41)")])), "");
+    }
+
+    #[test]
     fn numbers_put_into_the_output_are_a_row() {
         let text = computing("C++", &[(85, PUT), (15, "main (b.cpp:121)")]);
         assert_eq!(found(&text), "");
@@ -413,6 +348,9 @@ mod tests {
         let copy = "malloc @libc.so.6 <- \"<str as alloc::string::ToString>::to_string\" (/rustc/string.rs:9) <- field (r.rs:9) <- main (r.rs:30)";
         let text = computing("Rust", &[(50, copy), (50, rest)]);
         assert!(rows(&text, 2).contains("allocation 497"), "{}", rows(&text, 2));
+        let number = "malloc @libc.so.6 <- \"<u32 as alloc::string::SpecToString>::spec_to_string\" (/rustc/string.rs:9) in \"<T as alloc::string::ToString>::to_string\" (/rustc/string.rs:30) in digits (r.rs:9) <- main (r.rs:30)";
+        let text = computing("Rust", &[(50, number), (50, rest)]);
+        assert!(rows(&text, 1).starts_with("text-conversion 497"), "{}", rows(&text, 2));
         let read = "strtod @libc.so.6 <- read (r.c:9) <- main (r.c:30)";
         let inside = format!("malloc @libc.so.6 <- {read}");
         let text = computing("C", &[(20, read), (50, &inside)]);

@@ -3,12 +3,13 @@
 //! # What it is
 //! A thread is started for each small piece of work, and waited for. Its start and its end take some
 //! 20 to 40 µs in the kernel, on both sides: a new task, its stack, waking it on another CPU, and
-//! waking the task that waits for its end. The work itself takes less.
+//! waking the task that waits for its end. The work itself takes less. A copy of a large process takes
+//! milliseconds: its page tables are copied and taken down, and each page that is written then costs a fault.
 //!
 //! # How deadweight knows
 //! The trace has the birth and the end of each thread, and its time on a CPU. If most threads of a
-//! process (or most copies that it makes of itself by fork) end after less than 0.3 ms of it, the
-//! finding adds up, along the critical path, the calls that start and wait for threads, the waits for
+//! process (or most copies that it makes of itself by fork) end after less than 0.3 ms of it, or of what each
+//! fork takes, the finding adds up, along the critical path, the calls that start and wait for threads, the waits for
 //! them and for a CPU, and their ends. What the threads compute is their own work, and stays. The
 //! ledger shows that time by what it consists of.
 //!
@@ -30,11 +31,12 @@ use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
-use crate::inspect::births::{self, starts_threads};
+use crate::inspect::births::{self, slow_fork, starts_threads};
+use crate::inspect::started::LOOP;
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
+use crate::timeline::Task;
 use crate::timeline::kernel_stacks::WaitsFor;
-use crate::timeline::{Task, Within};
 use deadweight_report::account::{KERNEL_OTHER, PAGE_FAULTS};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -53,6 +55,10 @@ pub(super) const CLASS: Class = Class {
 const MANY: usize = 50;
 /// A thread with more time on a CPU has work of its own. Recording may add some tens of µs.
 const SMALL: Ns = Ns(300_000);
+/// What to do where each fork copies a large process.
+const FOR_LARGE: &str = "Do small pieces where they arise, or give them to a helper process that is forked once, before the memory is \
+    filled: each fork copies the page tables, its child takes them down, and the parent then faults on each page \
+    that it writes.";
 /// The part of the remaining time that goes away with them, in proportion to their share: caches are warmer. A pair of
 /// programs with 71 % in such calls and waits saved 87 %.
 const AROUND: f64 = 0.3;
@@ -76,17 +82,24 @@ fn started(facts: &Facts<'_>, process: ProcessId) -> (Vec<TaskId>, Vec<ProcessId
     (of_process.tasks.iter().skip(1).chain(first).copied().collect(), copies)
 }
 
-/// Those of these tasks that ended after little work, if most did; with the median of that work.
-fn small(facts: &Facts<'_>, started: &[TaskId]) -> Option<(Vec<TaskId>, Ns)> {
+/// Those of these tasks that ended after little work, if most did; with the median of that work. Where each fork copies a
+/// large process, work that takes no longer is little, and fewer are many.
+fn small(
+    facts: &Facts<'_>,
+    started: &[TaskId],
+    slow_fork: Option<Ns>,
+) -> Option<(Vec<TaskId>, Ns)> {
     let count = started.len();
-    if count < MANY {
+    let little = slow_fork.map_or(SMALL, |fork| fork.max(SMALL));
+    let many = if slow_fork.is_some() { LOOP } else { MANY };
+    if count < many {
         return None;
     }
     let tasks = started.iter().map(|id| (*id, facts.timeline.task(*id)));
     let ended = tasks.filter(|(_, task)| task.died);
     let mut worked: Vec<(Ns, TaskId)> =
-        ended.map(|(id, thread)| (work(thread), id)).filter(|(ns, _)| *ns < SMALL).collect();
-    if worked.len() < MANY || worked.len() * 2 < count {
+        ended.map(|(id, thread)| (work(thread), id)).filter(|(ns, _)| *ns < little).collect();
+    if worked.len() < many || worked.len() * 2 < count {
         return None;
     }
     worked.sort_unstable();
@@ -94,10 +107,10 @@ fn small(facts: &Facts<'_>, started: &[TaskId]) -> Option<(Vec<TaskId>, Ns)> {
     Some((worked.into_iter().map(|(_, id)| id).collect(), median))
 }
 
-/// Its time on a CPU before its end: at an end the kernel may also take down what recording it needed.
+/// Its time on a CPU before its end: a copy of a large process takes long to end, and at an end the kernel may also take
+/// down what recording it needed.
 fn work(task: &Task) -> Ns {
-    let end = task.spans.iter().rev().take_while(|span| span.within() == Within::Exiting).last();
-    task.on_cpu_between(Ns::ZERO, end.map_or(Ns::MAX, |span| span.start))
+    task.on_cpu_between(Ns::ZERO, task.exit.unwrap_or(Ns::MAX))
 }
 
 /// What an entry of such a process is, if it comes with its threads.
@@ -111,7 +124,7 @@ enum Part {
     Perhaps,
 }
 
-fn part(facts: &Facts<'_>, entry: &Entry) -> Option<Part> {
+fn part(facts: &Facts<'_>, entry: &Entry, of_large: bool) -> Option<Part> {
     let around = |name: &str| {
         starts_threads(name)
             || matches!(
@@ -133,6 +146,8 @@ fn part(facts: &Facts<'_>, entry: &Entry) -> Option<Part> {
         _ if entry.account == EXIT => Some(Part::Surely),
         _ if entry.account == KERNEL_OTHER => Some(Part::Likely),
         Detail::Faults if entry.account == PAGE_FAULTS => Some(Part::Perhaps),
+        // Pages that are written after a fork are copied: these faults are among the first touches.
+        Detail::Faults if of_large => Some(Part::Perhaps),
         _ => None,
     }
 }
@@ -144,12 +159,16 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let (tasks, copies) = started(facts, process);
-    let (threads, work) = small(facts, &tasks)?;
-    let word = if copies.len() * 2 > tasks.len() { "process" } else { "thread" };
+    let are_copies = copies.len() * 2 > tasks.len();
+    let slow_fork = slow_fork(facts, process).filter(|_| are_copies);
+    let (threads, work) = small(facts, &tasks, slow_fork)?;
+    let word = if are_copies { "process" } else { "thread" };
     let sum = |wanted: &[Part]| -> Ns {
         let processes = std::iter::once(&process).chain(&copies);
         let entries = processes.flat_map(|process| found.wall.in_process(*process));
-        let wanted = entries.filter(|e| part(facts, e).is_some_and(|part| wanted.contains(&part)));
+        let of_large = slow_fork.is_some();
+        let wanted =
+            entries.filter(|e| part(facts, e, of_large).is_some_and(|part| wanted.contains(&part)));
         wanted.map(|entry| entry.ns).sum()
     };
     let least = sum(&[Part::Surely]);
@@ -160,6 +179,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let with_the_rest = |part| likely + (net - likely).part(likely.share_of(net) * part);
     let each = Ns(likely.0 / threads.len() as u64);
+    let mut evidence = vec![format!("{} for each {word}, beside its work", time(each))];
+    evidence.extend(slow_fork.map(|typical| {
+        format!("each fork took {}: it copies the page tables of a large process", time(typical))
+    }));
     Some(Draft {
         class: CLASS.id,
         moves: false,
@@ -180,8 +203,11 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         range: (least.min(likely.part(0.5)), with_the_rest(2.0 * AROUND).max(most)),
         how: How::Estimate,
         sites: sites(facts.symbols(), &births::sites_of(facts, &threads), threads.len() as u64),
-        evidence: vec![format!("{} for each thread, beside its work", time(each))],
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        evidence,
+        remedy: match slow_fork {
+            Some(_) => FOR_LARGE.into(),
+            None => remedy(&facts.processes.get(process).language).into(),
+        },
     })
 }
 
@@ -244,6 +270,48 @@ mod tests {
         let said = found(&threads(100, 5_000));
         assert!(said.starts_with("thread-churn"), "{said}");
         assert!(said.contains("@ seal:85: app started 100 threads"), "{said}");
+    }
+
+    /// A program that makes 20 copies of itself, each of which works for this long; each fork takes `fork` ns.
+    fn copies(fork: u64, work: u64) -> String {
+        let (mut main, mut others) = (String::new(), String::new());
+        for i in 0..20 {
+            let (at, tid) = (1_000 + i * (fork + work + 600_000), 100 + i);
+            let [forked, ended] = [at + fork, at + fork + work + 500_000];
+            writeln!(
+                main,
+                "{at} syscall clone 0x1200011 from isolated (s.cpp:20) <- main (s.cpp:31)\n{} fork {tid}\n{forked} back {tid}\n\
+                 {} off blocked wait4 {tid} : do_wait from isolated (s.cpp:23) <- main (s.cpp:31)\n{ended} cpu0 on woken-by {tid}",
+                forked - 100,
+                forked + 100
+            )
+            .unwrap();
+            writeln!(
+                others,
+                "task {tid} app\n{} cpu1 on\n{} exit\n{} timer\n{} timer-end\n{} off dead",
+                forked + 50,
+                forked + 50 + work,
+                ended - 80,
+                ended - 70,
+                ended - 50
+            )
+            .unwrap();
+        }
+        let end = 2_000 + 20 * (fork + work + 600_000);
+        format!(
+            "cpus 2\ntask 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n{main}{end} exit\n{} off dead\n{others}",
+            end + 100
+        )
+    }
+
+    #[test]
+    fn copies_of_a_large_process_for_small_work_are_found_and_for_much_work_are_refused() {
+        let said = found(&copies(3_000_000, 800_000));
+        assert!(said.starts_with("thread-churn"), "{said}");
+        let ended = "@ isolated:20: app started 20 processes that ended after 800 µs on a CPU";
+        assert!(said.contains(ended), "{said}");
+        assert!(!found(&copies(3_000_000, 8_000_000)).contains("thread-churn"));
+        assert!(!found(&copies(100_000, 50_000)).contains("thread-churn"));
     }
 
     #[test]

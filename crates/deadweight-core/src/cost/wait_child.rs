@@ -28,11 +28,11 @@
 use super::{Claim, Class, Inspection};
 use crate::account::{Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
-use crate::inspect::started::{LOOP, Started, with_wrapped};
+use crate::inspect::births::slow_fork;
+use crate::inspect::started::{Started, with_wrapped};
 use crate::inspect::starting_time::{
     STARTING, StartingTime, around, is_call_for_children, meanwhile, of_wrappers, with_below,
 };
@@ -170,27 +170,9 @@ fn waits(facts: &Facts<'_>, parent: ProcessId, below: &[ProcessId]) -> Weights {
     weights
 }
 
-/// A fork that takes longer copies many page tables: 1 GiB has 2 MiB of them, which takes some milliseconds.
-const SLOW_FORK: Ns = Ns(1_000_000);
 /// What to do about it.
 const FOR_LARGE: &str = "Start programs with posix_spawn, or vfork and exec, or from a small helper process: only fork copies \
     the page tables, and the parent then faults on each page that it writes.";
-
-/// How long the forks of a process took on average, if long. `vfork`, threads and `posix_spawn` share its memory.
-fn slow_fork(facts: &Facts<'_>, parent: ProcessId) -> Option<Ns> {
-    const SHARES_MEMORY: u64 = 0x100;
-    let copies = |group: &CallGroup| match group.name {
-        "fork" => true,
-        "clone" => group.questions.iter().all(|args| args[0] & SHARES_MEMORY == 0),
-        _ => false,
-    };
-    let groups = facts.call_groups.of_process(parent).map(|(_, group)| group);
-    let (calls, busy) = groups
-        .filter(|group| copies(group))
-        .fold((0, Ns::ZERO), |(calls, busy), group| (calls + group.calls, busy + group.busy));
-    let typical = Ns(busy.0 / calls.max(1));
-    (calls >= LOOP as u64 && typical >= SLOW_FORK).then_some(typical)
-}
 
 fn remedy(language: &str) -> &'static str {
     match language {

@@ -1,11 +1,14 @@
 //! Threads by how they were born: which calls started them, and from where.
 
+use super::started::LOOP;
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Task;
 use crate::timeline::births::STARTERS;
 use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
 /// Calls that start a thread or a copy of the process.
@@ -47,4 +50,23 @@ pub(crate) fn sites_of(facts: &Facts<'_>, threads: &[TaskId]) -> Weights {
         }
     }
     places
+}
+
+/// A fork that takes longer copies many page tables: 1 GiB has 2 MiB of them, which takes some milliseconds.
+const SLOW_FORK: Ns = Ns(1_000_000);
+
+/// How long the forks of a process took on average, if long. `vfork`, threads and `posix_spawn` share its memory.
+pub(crate) fn slow_fork(facts: &Facts<'_>, parent: ProcessId) -> Option<Ns> {
+    const SHARES_MEMORY: u64 = 0x100;
+    let copies = |group: &CallGroup| match group.name {
+        "fork" => true,
+        "clone" => group.questions.iter().all(|args| args[0] & SHARES_MEMORY == 0),
+        _ => false,
+    };
+    let groups = facts.call_groups.of_process(parent).map(|(_, group)| group);
+    let (calls, busy) = groups
+        .filter(|group| copies(group))
+        .fold((0, Ns::ZERO), |(calls, busy), group| (calls + group.calls, busy + group.busy));
+    let typical = Ns(busy.0 / calls.max(1));
+    (calls >= LOOP as u64 && typical >= SLOW_FORK).then_some(typical)
 }

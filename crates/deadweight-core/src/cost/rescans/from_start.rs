@@ -2,9 +2,9 @@
 //! searched from the start, lines counted up to each place. And those that go up to its end, while their start moves on.
 //!
 //! Registers at the samples show it, see `facts::growing`. Not for functions that look for the end of a text: these
-//! have an account.
+//! have an account. Those that count characters have it too, and are told here.
 
-use super::CLASS;
+use super::{AccountId, CLASS};
 use crate::facts::call_site::Weights;
 use crate::facts::growing::{Growing, Values, growing};
 use crate::facts::hot_loops::with_registers;
@@ -40,6 +40,7 @@ const SEARCHES: &[&str] = &[
     "countGeneric",
     "core::str::pattern::",
     "core::str::count::",
+    "unicode/utf8.RuneCount",
     "mem.indexOf",
     "mem.count",
     "mem.findScalar",
@@ -75,7 +76,8 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
     let functions: BTreeSet<NameId> = all.iter().map(|(function, ..)| *function).collect();
     let (mut samples, mut around, mut places) = (0, 0, Weights::new());
     for (account, site, amount) in samples_of(found, process) {
-        let Some(stack) = site.stack().filter(|_| account == NET_WORK) else { continue };
+        let of_search = [NET_WORK, AccountId::of_class(CLASS.id)].contains(&account);
+        let Some(stack) = site.stack().filter(|_| of_search) else { continue };
         if stacks.contains(&stack) {
             samples += amount;
             places.entry(site).or_default().amount += amount;
@@ -207,6 +209,14 @@ mod tests {
         expect![[r#"
             rescans 85 % (40..91) @ next:27: app spent 1.80 ms of its 2.00 ms (90 %) on searches up to the end of the same text: over 748 KiB at first and 294 KiB at last. If each part of the text is searched for, twice the text takes four times as long.
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn characters_counted_from_the_start_are_found_and_those_of_each_text_are_refused() {
+        let count = "unicode/utf8.RuneCountInString (/usr/local/go/src/unicode/utf8/utf8.go:448) <- main.column (m.go:27) <- main.main (m.go:49)";
+        let said = found(&searching(count, 18, |i| scattered(i, (2000 * i).isqrt() * 400 + 1)));
+        assert!(said.starts_with("rescans") && said.contains("@ main.column:27"), "{said}");
+        assert_eq!(found(&searching(count, 18, |i| i * 400 + scattered(i, 400))), "");
     }
 
     #[test]

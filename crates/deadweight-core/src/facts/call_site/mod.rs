@@ -4,6 +4,7 @@
 //! The innermost frames of a system call are the C library or the language's runtime; the line to change is
 //! the innermost one that is neither. Not for kernel stacks.
 
+use deadweight_code::symbol_role::is_linked_in;
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
 use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols, is_c_library};
@@ -11,6 +12,7 @@ use std::collections::BTreeMap;
 
 mod callers;
 pub(crate) mod frames;
+pub(crate) mod linked_in;
 pub(crate) mod team_code;
 
 /// Frames of a chain that are kept: half of them at each end, because the outermost often explain most.
@@ -59,16 +61,20 @@ impl CallSite {
         self,
         symbols: &Symbols,
     ) -> impl Iterator<Item = (&Location, &SourceFrame)> {
+        self.locations(symbols)
+            .filter_map(|l| symbols.locations.get(l.index()))
+            .flat_map(|l| l.frames.iter().map(move |f| (l, f)))
+    }
+
+    /// Its addresses, leaf first.
+    fn locations(self, symbols: &Symbols) -> impl Iterator<Item = LocationId> {
         let (leaf, stack) = match self {
             Self::Stack(stack) => (None, symbols.stack(stack)),
             Self::Waited(stack, at) => (Some(at), symbols.stack(stack).get(1..).unwrap_or(&[])),
             Self::Caller(stack) => (None, symbols.stack(stack).get(1..).unwrap_or(&[])),
             Self::At(location) => (Some(location), &[][..]),
         };
-        let locations = leaf.into_iter().chain(stack.iter().copied());
-        locations
-            .filter_map(|l| symbols.locations.get(l.index()))
-            .flat_map(|l| l.frames.iter().map(move |f| (l, f)))
+        leaf.into_iter().chain(stack.iter().copied())
     }
 
     /// The call stack, if it is known.
@@ -253,9 +259,10 @@ fn is_address(name: &str) -> bool {
 
 fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
-    let own = site
-        .frames(symbols)
-        .position(|(location, frame)| named(frame) && is_own(symbols, location, frame));
+    let library = linked_in::depth(symbols, site.locations(symbols));
+    let own = site.frames(symbols).enumerate().position(|(index, (location, frame))| {
+        index >= library && named(frame) && is_own(symbols, location, frame)
+    });
     own.or_else(|| {
         let outside = |l| !is_system_image(image_path(symbols, l));
         site.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
@@ -371,7 +378,8 @@ fn is_library_function(function: &str, file: &str) -> bool {
     // program's own, a function called `read` is the program's.
     function.ends_with("@plt")
         || LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
-        || file.is_empty() && LIBRARY_NAMES.contains(&function.trim_start_matches('_'))
+        || file.is_empty()
+            && (LIBRARY_NAMES.contains(&function.trim_start_matches('_')) || is_linked_in(function))
 }
 
 /// Prefixes of names in the standard libraries and runtimes of C, C++, Rust, Go, Zig, Crystal.
