@@ -2,7 +2,7 @@
 //! searched from the start, lines counted up to each place. And those that go up to its end, while their start moves on.
 //!
 //! Registers at the samples show it, see `facts::growing`. Not for functions that look for the end of a text: these
-//! have an account. Those that count characters have it too, and are told here.
+//! have an account. Those that count characters have it too, and are looked at here.
 
 use super::{AccountId, CLASS};
 use crate::facts::call_site::Weights;
