@@ -27,7 +27,7 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         );
         return Ok(());
     }
-    repository.run("cargo", &["build", "--release", "--locked", "--quiet", "-p", "deadweight"])?;
+    build(&repository.path("."), &repository.target(), "this version")?;
     let known = build_base(repository, base, &folder)?;
     let head = repository.target().join("release/deadweight");
     let trace = folder.join("round-trips.dwt");
@@ -40,6 +40,20 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
         .status()
         .map_err(|e| format!("deadweight ci: {e}"))?;
     if judge.success() { Ok(()) } else { Err(format!("deadweight ci ended with {judge}")) }
+}
+
+/// Builds a version for release, but for the optimisation of all crates together: both do without it, and it takes a
+/// quarter of an hour.
+fn build(source: &Path, target: &Path, version: &str) -> Result<(), String> {
+    let status = Command::new("cargo")
+        .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16")
+        .env("CARGO_TARGET_DIR", target)
+        .current_dir(source)
+        .status()
+        .map_err(|e| format!("cargo: {e}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{version} does not build")) }
 }
 
 /// Builds a commit; the folder of its binary. With a target folder of its own: cargo takes the crates of two versions in
@@ -56,15 +70,7 @@ fn build_base(repository: &Repository, commit: &str, folder: &Path) -> Result<Pa
         );
         repository.run("sh", &["-c", &line])?;
     }
-    let status = Command::new("cargo")
-        .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])
-        .env("CARGO_TARGET_DIR", &built)
-        .current_dir(&source)
-        .status()
-        .map_err(|e| format!("cargo: {e}"))?;
-    if !status.success() {
-        return Err(format!("the base {commit} does not build"));
-    }
+    build(&source, &built, &format!("the base {commit}"))?;
     Ok(built.join("release"))
 }
 
