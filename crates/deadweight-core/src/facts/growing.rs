@@ -15,6 +15,9 @@ use deadweight_trace::units::Ns;
 const PARTS: usize = 5;
 /// ... each with so many samples at least.
 const SAMPLES: usize = 12;
+/// A place is known at one in so many samples at least. That of an index beside a fixed start is known only at the
+/// instruction that loads: which samples are there depends on the CPU.
+const KNOWN: usize = 16;
 /// Smaller numbers are no addresses.
 const ADDRESS: u64 = 1 << 32;
 /// Less memory is gone over quickly, and more is none.
@@ -57,7 +60,7 @@ pub(crate) fn growing(samples: &[Values]) -> Option<Growing> {
         // 0 is not known.
         let known = samples.iter().map(|(at, all)| (*at - begin, all[number]));
         let values: Vec<Value> = known.filter(|(_, value)| *value != 0).collect();
-        if values.len() < (PARTS * SAMPLES).max(samples.len() / 4) {
+        if values.len() < (PARTS * SAMPLES).max(samples.len() / KNOWN) {
             return None;
         }
         let backwards =
@@ -155,6 +158,18 @@ mod tests {
         assert!((900_000..1_200_000).contains(&grows.last), "{grows:?}");
         let shrinks = growing(&searching(|time, any| 1.0 - (1.0 - time).sqrt() * any)).unwrap();
         assert!(shrinks.to_the_end && shrinks.first > 2 * shrinks.last, "{shrinks:?}");
+    }
+
+    #[test]
+    fn a_place_that_is_known_at_some_samples_is_enough() {
+        let known = |each: usize| {
+            let mut samples = searching(|time, any| time.sqrt() * any);
+            let others = samples.iter_mut().enumerate().filter(|(at, _)| at % each > 0);
+            others.for_each(|(_, (_, all))| all[7] = 0);
+            growing(&samples)
+        };
+        assert!(known(6).is_some_and(|grows| grows.last > 2 * grows.first));
+        assert_eq!(known(20), None);
     }
 
     #[test]
