@@ -42,8 +42,8 @@ pub(crate) fn run(repository: &Repository) -> Result<(), String> {
     if judge.success() { Ok(()) } else { Err(format!("deadweight ci ended with {judge}")) }
 }
 
-/// Builds a version for release, but for the optimisation of all crates together: both do without it, and it takes a
-/// quarter of an hour.
+/// Builds a version for release, but for the optimisation of all crates together: both do without it, and it takes
+/// minutes.
 fn build(source: &Path, target: &Path, version: &str) -> Result<(), String> {
     let status = Command::new("cargo")
         .args(["build", "--release", "--locked", "--quiet", "-p", "deadweight"])

@@ -1,9 +1,9 @@
 //! The file form by example: reading whole, truncated and damaged bytes. Not for random traces; see `tests/trace_forms`.
 
 use super::{ReadError, Writer};
-use crate::encoded::Events;
 use crate::encoded::bytes::put;
-use crate::ids::Tid;
+use crate::encoded::{Events, FOR_A_THREAD};
+use crate::ids::{Cpu, Tid};
 use crate::symbols::SourceFrame;
 use crate::units::Ns;
 use crate::{Event, Kind, Meta, Trace};
@@ -76,6 +76,23 @@ fn a_trace_reads_back_from_its_bytes() {
     assert_eq!(again.meta, trace.meta);
     assert!(again.events().eq(trace.events()));
     assert_eq!(again.to_bytes(), trace.to_bytes());
+}
+
+#[test]
+fn blocks_that_two_threads_walk_are_read_in_order() {
+    let event = |at: u64| Event {
+        at: Ns(at * 1000),
+        cpu: Cpu(u16::from(at % 7 == 0)),
+        task: Tid(1 + u32::from(at % 3 == 0)),
+        kind: Kind::On,
+    };
+    let meta = Meta { complete: true, cpus: 2, end: Ns(200_000_000), ..Meta::default() };
+    let trace = Trace::new(meta, Default::default(), (0..200_000).map(event));
+    let bytes = trace.to_bytes();
+    assert!(bytes.len() > FOR_A_THREAD, "{}", bytes.len());
+    let (again, warnings) = Trace::from_bytes(&bytes).unwrap();
+    assert_eq!(warnings, [""; 0]);
+    assert!(again.events().eq(trace.events()));
 }
 
 #[test]
