@@ -75,6 +75,10 @@ pub fn of_name(name: &str) -> Option<SymbolRole> {
 /// Whether a function that a binary has without lines is the C library's or C++'s runtime, linked into it: its name is one of
 /// theirs, and it calls none of the program's code.
 pub fn is_linked_in(name: &str) -> bool {
+    // Most functions are the program's, and names of other languages have types and modules.
+    if name.contains([':', '.', '<', '#']) {
+        return false;
+    }
     let plain = without_variant(name.trim_start_matches('_'));
     work::is_of_c(plain)
         || EXACT.iter().any(|(role, names)| *role != SymbolRole::Stream && names.contains(&plain))
@@ -134,8 +138,9 @@ pub fn is_realloc(name: &str) -> bool {
 
 /// `memmove_avx_unaligned_erms` is a variant of the C library's `memmove`.
 fn without_variant(name: &str) -> &str {
-    const MARKS: [&str; 6] = ["_avx", "_sse", "_evex", "_erms", "_ssse3", "_generic"];
-    let end = MARKS.iter().filter_map(|mark| name.find(mark)).min().unwrap_or(name.len());
+    const MARKS: [&str; 6] = ["avx", "sse", "evex", "erms", "ssse3", "generic"];
+    let marks = |at: &usize| MARKS.iter().any(|mark| name[at + 1..].starts_with(mark));
+    let end = name.match_indices('_').map(|(at, _)| at).find(marks).unwrap_or(name.len());
     name[..end].trim_end_matches("_chk").trim_end_matches('_')
 }
 

@@ -5,7 +5,7 @@
 //! address is classified once, so that a million samples take a million look-ups. `cost` decides what is a
 //! cost, `attribute` charges it.
 
-use crate::facts::call_site::linked_in;
+use crate::facts::call_site::linked_in::LinkedIn;
 use crate::facts::call_site::team_code::is_in_team_code;
 use crate::facts::call_site::{CallSite, image_language, is_generic_code, is_own};
 use deadweight_code::Role;
@@ -66,11 +66,12 @@ impl Roles {
         };
         let callers = symbols.stack(stack).iter().skip(1).copied();
         let addresses = || std::iter::once(waited.at).chain(callers.clone());
-        let linked_in = linked_in::depth(symbols, addresses());
+        let linked_in = LinkedIn::default();
         for (depth, id) in addresses().enumerate() {
             let Some(address) = self.of(symbols, id) else { continue };
+            let Some(location) = symbols.locations.get(id.index()) else { continue };
             sample.symbol_roles.extend(&address.symbol_roles);
-            if address.own && depth < linked_in {
+            if address.own && linked_in.holds(symbols, location, depth, addresses()) {
                 sample.symbol_roles.push(SymbolRole::Library);
             } else if address.own {
                 sample.own = Some(id);

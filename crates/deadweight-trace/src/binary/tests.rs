@@ -82,8 +82,8 @@ fn a_trace_reads_back_from_its_bytes() {
 fn blocks_that_two_threads_walk_are_read_in_order() {
     let event = |at: u64| Event {
         at: Ns(at * 1000),
-        cpu: Cpu(u16::from(at % 7 == 0)),
-        task: Tid(1 + u32::from(at % 3 == 0)),
+        cpu: Cpu(u16::from(at.is_multiple_of(7))),
+        task: Tid(1 + u32::from(at.is_multiple_of(3))),
         kind: Kind::On,
     };
     let meta = Meta { complete: true, cpus: 2, end: Ns(200_000_000), ..Meta::default() };

@@ -83,8 +83,13 @@ pub fn path(name: &str) -> Option<usize> {
 /// The same by the numbers of an architecture's calls.
 #[must_use]
 pub fn path_positions(arch: Arch) -> Vec<Option<u8>> {
-    let position = |nr| u8::try_from(path(name(arch, nr)?)?).ok();
-    (0..CALLS).map(position).collect()
+    let mut positions = vec![None; usize::from(CALLS)];
+    for row in TABLE.iter().filter(|row| row.path.is_some()) {
+        let position = number(arch, row.name).and_then(|nr| positions.get_mut(usize::from(nr)));
+        let path = row.path.and_then(|path| u8::try_from(path).ok());
+        position.into_iter().for_each(|position| *position = path);
+    }
+    positions
 }
 
 /// Numbers of calls are smaller.

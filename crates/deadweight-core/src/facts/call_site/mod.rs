@@ -8,6 +8,7 @@ use deadweight_code::symbol_role::is_linked_in;
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
 use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols, is_c_library};
+use linked_in::LinkedIn;
 use std::collections::BTreeMap;
 
 mod callers;
@@ -259,9 +260,11 @@ fn is_address(name: &str) -> bool {
 
 fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
-    let library = linked_in::depth(symbols, site.locations(symbols));
+    let library = LinkedIn::default();
     let own = site.frames(symbols).enumerate().position(|(index, (location, frame))| {
-        index >= library && named(frame) && is_own(symbols, location, frame)
+        named(frame)
+            && is_own(symbols, location, frame)
+            && !library.holds(symbols, location, index, site.locations(symbols))
     });
     own.or_else(|| {
         let outside = |l| !is_system_image(image_path(symbols, l));
