@@ -37,7 +37,7 @@ pub struct MachineCode<'s> {
 }
 
 /// Which function of [`Symbols::code`].
-#[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct FunctionId(u32);
 
 /// A small function that is called.

@@ -19,7 +19,7 @@ const SAMPLES: usize = 12;
 /// instruction that loads: which samples are there depends on the CPU.
 const KNOWN: usize = 16;
 /// Smaller numbers are no addresses.
-const ADDRESS: u64 = 1 << 32;
+const LEAST_ADDRESS: u64 = 1 << 32;
 /// Less memory is gone over quickly, and more is none.
 const SPANS: [u64; 2] = [4 << 10, 1 << 30];
 /// The tenth of the samples nearest to the fixed end lies within this part of the way; at random it is a tenth.
@@ -48,7 +48,10 @@ pub(crate) struct Growing {
 }
 
 /// A sample: its time, and the general registers by number with the address that it accessed behind them.
-pub(crate) type Values = (Ns, [u64; 33]);
+pub(crate) type Values = (Ns, [u64; ADDRESS + 1]);
+
+/// The index of the address.
+pub(crate) const ADDRESS: usize = 32;
 
 /// One of the values of a sample, with its time.
 type Value = (Ns, u64);
@@ -83,7 +86,7 @@ fn range(values: &[Value]) -> Option<(u64, u64)> {
     sorted.sort_unstable();
     let [low, high] =
         [sorted.len() / 50, sorted.len() - 1 - sorted.len() / 50].map(|at| sorted[at]);
-    let is_memory = low >= ADDRESS && (SPANS[0]..=SPANS[1]).contains(&(high - low));
+    let is_memory = low >= LEAST_ADDRESS && (SPANS[0]..=SPANS[1]).contains(&(high - low));
     is_memory.then_some((low, high - low))
 }
 
@@ -143,7 +146,7 @@ mod tests {
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an address")]
         let sample = |i: u64| {
             let place = MEMORY + (at(i as f64 / 1000.0, random(i)) * f64::from(1 << 20)) as u64;
-            let mut values = [0; 33];
+            let mut values = [0; ADDRESS + 1];
             (values[3], values[7], values[12]) = (i, place, MEMORY);
             (Ns(i * 1000), values)
         };

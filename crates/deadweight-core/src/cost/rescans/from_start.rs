@@ -6,16 +6,17 @@
 
 use super::{AccountId, CLASS};
 use crate::facts::call_site::Weights;
-use crate::facts::growing::{Growing, Values, growing};
-use crate::facts::hot_loops::with_registers;
+use crate::facts::growing::{ADDRESS, Growing, Values, growing};
+use crate::facts::hot_loops::{WithRegisters, with_registers};
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::{Own, sampled_sites, samples_of};
 use crate::inspect::{Draft, Inspection};
+use deadweight_code::machine_code::FunctionId;
 use deadweight_report::account::NET_WORK;
 use deadweight_report::report::How;
 use deadweight_report::wording::{bytes, percent, things, time};
 use deadweight_trace::ids::{NameId, StackId, TaskId};
-use deadweight_trace::units::Ns;
+use deadweight_trace::units::{FileAddr, Ns};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Below this share of the wall time it does not matter.
@@ -59,9 +60,14 @@ const SEARCHES: &[&str] = &[
 struct Search {
     /// Where their samples are.
     stacks: BTreeSet<StackId>,
-    /// The registers at these and what they accessed, in order of time.
+    /// The registers at these and what they accessed, in order of time ...
     values: Vec<Values>,
+    /// ... and the loop around each, with the instruction that made the access.
+    accessed: Vec<(Code, Code)>,
 }
+
+/// An instruction, or a loop by its first one; none where that is not known.
+type Code = Option<(FunctionId, FileAddr)>;
 
 pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let searches = searches(found, process);
@@ -108,7 +114,8 @@ fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId,
     let facts = found.facts;
     let mut known: BTreeMap<StackId, Option<NameId>> = BTreeMap::new();
     let mut searches: BTreeMap<(TaskId, NameId), Search> = BTreeMap::new();
-    for (task, at, stack, general, address) in with_registers(facts, process) {
+    for found in with_registers(facts, process) {
+        let WithRegisters { task, at, stack, general, access, within } = found;
         let of = known.entry(stack).or_insert_with(|| {
             let sample = facts.sample(stack);
             let searches = |name: &str| SEARCHES.iter().any(|part| name.contains(part));
@@ -118,13 +125,42 @@ fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId,
         if let Some(function) = *of {
             let search = searches.entry((task, function)).or_default();
             search.stacks.insert(stack);
-            let mut values = [0; 33];
-            values[..32].copy_from_slice(&general);
-            values[32] = address;
+            let mut values = [0; ADDRESS + 1];
+            values[..ADDRESS].copy_from_slice(&general);
+            values[ADDRESS] = access.map_or(0, |access| access.address);
             search.values.push((at, values));
+            search.accessed.push((within, access.map(|access| access.by)));
         }
     }
+    searches.values_mut().for_each(Search::keep_addresses_of_one_loop);
     searches
+}
+
+impl Search {
+    /// Leaves only the addresses that its largest loop accessed, without those of variables: which an instruction
+    /// accesses in most of its samples.
+    fn keep_addresses_of_one_loop(&mut self) {
+        let addresses = self.values.iter().map(|(_, values)| values[ADDRESS]);
+        let (mut loops, mut same) = (BTreeMap::<Code, usize>::new(), BTreeMap::new());
+        for ((within, by), address) in self.accessed.iter().zip(addresses) {
+            if address != 0 {
+                *loops.entry(*within).or_default() += 1;
+                let of_instruction: &mut BTreeMap<u64, usize> = same.entry(*by).or_default();
+                *of_instruction.entry(address).or_default() += 1;
+            }
+        }
+        let largest = loops.into_iter().max_by_key(|(_, count)| *count).map(|(of, _)| of);
+        let is_variable = |by: &Code, address: u64| {
+            let of_instruction: &BTreeMap<u64, usize> = &same[by];
+            2 * of_instruction[&address] > of_instruction.values().sum()
+        };
+        for ((_, values), (within, by)) in self.values.iter_mut().zip(&self.accessed) {
+            let address = values[ADDRESS];
+            if address != 0 && (Some(*within) != largest || is_variable(by, address)) {
+                values[ADDRESS] = 0;
+            }
+        }
+    }
 }
 
 fn finding(found: &Inspection<'_, '_>, process: ProcessId, main: Growing, spent: &Spent) -> Draft {
@@ -171,6 +207,7 @@ fn finding(found: &Inspection<'_, '_>, process: ProcessId, main: Growing, spent:
 #[cfg(test)]
 mod tests {
     use super::super::super::tests::{found, sampled, scattered};
+    use super::*;
     use expect_test::expect;
     use std::fmt::Write;
 
@@ -228,5 +265,27 @@ mod tests {
         assert_eq!(found(&searching(SEARCH, 1, from_start)), "");
         let sum = "total (m.c:27) <- main (m.c:49)";
         assert_eq!(found(&searching(sum, 18, from_start)), "");
+    }
+
+    #[test]
+    fn variables_of_the_loop_and_what_is_accessed_around_it_are_not_where_the_search_is() {
+        let at = |addr| Some((FunctionId::default(), FileAddr(addr)));
+        let mut search = Search::default();
+        for i in 0..600 {
+            let place = MEMORY + scattered(i, (600 * i).isqrt() * 400 + 1);
+            let (within, by, address) = match i % 6 {
+                0 => (at(8), at(20), MEMORY - 400_000),
+                1 => (at(4), at(24), MEMORY + 40_000_000 + 64 * i),
+                _ => (at(8), at(12), place),
+            };
+            let mut values = [0; ADDRESS + 1];
+            values[ADDRESS] = address;
+            search.values.push((Ns(1000 * i), values));
+            search.accessed.push((within, by));
+        }
+        assert_eq!(growing(&search.values), None);
+        search.keep_addresses_of_one_loop();
+        let grows = growing(&search.values).unwrap();
+        assert!(!grows.to_the_end && grows.last > 2 * grows.first, "{grows:?}");
     }
 }

@@ -116,22 +116,37 @@ pub(crate) fn with_access(facts: &Facts<'_>, process: ProcessId) -> Vec<LoopSamp
     found
 }
 
-/// The samples of a process with registers: task, time, stack, the registers and the address that was accessed, 0 where that
-/// is not known. In order of time for each task.
-pub(crate) fn with_registers(
-    facts: &Facts<'_>,
-    process: ProcessId,
-) -> Vec<(TaskId, Ns, StackId, [u64; 32], u64)> {
+/// A sample with registers, wherever it was taken.
+#[derive(Copy, Clone, Debug)]
+pub(crate) struct WithRegisters {
+    /// Whose.
+    pub(crate) task: TaskId,
+    /// When.
+    pub(crate) at: Ns,
+    /// Where.
+    pub(crate) stack: StackId,
+    /// The general registers.
+    pub(crate) general: [u64; 32],
+    /// The memory that it waited for.
+    pub(crate) access: Option<Accessed>,
+    /// The innermost loop around it, as the function and the loop's first instruction.
+    pub(crate) within: Option<(FunctionId, FileAddr)>,
+}
+
+/// The samples of a process with registers, in order of time for each task.
+pub(crate) fn with_registers(facts: &Facts<'_>, process: ProcessId) -> Vec<WithRegisters> {
     let mut places = Places::default();
     let mut found: Vec<_> = own_samples(facts, process)
         .map(|(registers, at, stack)| {
-            let sample = places.of(facts, stack).map(|place| place.sample(registers, (at, stack)));
-            let address =
-                sample.and_then(|sample| sample.access).map_or(0, |access| access.address);
-            (registers.task, at, stack, registers.general, address)
+            let place = places.of(facts, stack);
+            let sample = place.map(|place| place.in_loop(registers, (at, stack)));
+            let access = sample.and_then(|sample| sample.access);
+            let within = place.and_then(|place| place.within);
+            let Registers { task, general, .. } = *registers;
+            WithRegisters { task, at, stack, general, access, within }
         })
         .collect();
-    found.sort_by_key(|(task, at, ..)| (*task, *at));
+    found.sort_by_key(|sample| (sample.task, sample.at));
     found
 }
 
