@@ -134,7 +134,13 @@ fn scans(name: &str, plain: &str) -> bool {
         "char_index_to_byte_index",
         "byte_index_to_char_index",
     ];
-    C.contains(&plain) || PARTS.iter().any(|part| name.contains(part))
+    // Zig: the end of a text that ends with a zero byte. Of a generic function each instance has a number.
+    let zig = ["mem.len", "mem.indexOfSentinel"];
+    let of_zig =
+        |of: &str| name.strip_prefix(of).is_some_and(|n| n.is_empty() || n.starts_with("__anon_"));
+    zig.into_iter().any(of_zig)
+        || C.contains(&plain)
+        || PARTS.iter().any(|part| name.contains(part))
 }
 
 /// Whether it computes the hash of a map's key. Digests and checksums are a program's work.
@@ -397,7 +403,10 @@ mod tests {
             SymbolRole::Scan,
             &["strlen", "__strlen_avx2", "__rawmemchr_avx2", "__isoc99_sscanf", "strcat"],
         );
-        assert_eq!(of_name("__strchr_avx2"), None);
+        assert_role(SymbolRole::Scan, &["mem.len", "mem.indexOfSentinel__anon_6766"]);
+        for name in ["__strchr_avx2", "mem.length", "mem.indexOfScalar__anon_12"] {
+            assert_eq!(of_name(name), None, "{name}");
+        }
     }
 
     #[test]

@@ -282,6 +282,17 @@ mod tests {
     }
 
     #[test]
+    fn zigs_length_in_the_condition_of_a_loop_is_found_and_of_texts_measured_once_refused() {
+        let len = "mem.indexOfSentinel (/opt/zig/lib/std/mem.zig:1149) in mem.len (/opt/zig/lib/std/mem.zig:1075) in words.count (w.zig:6) <- words.main (w.zig:24)";
+        let measured = |share: u64| {
+            found(&computing("Zig", &[(share, len), (100 - share, "words.main (w.zig:25)")]))
+        };
+        assert!(measured(80).starts_with("rescans 77 %"), "{}", measured(80));
+        assert!(measured(80).contains("@ words.count:6"), "{}", measured(80));
+        assert_eq!(measured(15), "");
+    }
+
+    #[test]
     fn texts_measured_once_and_searches_in_printf_are_refused() {
         let measured = "__strlen_avx2 @libc.so.6 <- read_all (p.c:50) <- main (p.c:81)";
         let text = computing("C", &[(15, measured), (85, "cell (p.c:9) <- main (p.c:81)")]);

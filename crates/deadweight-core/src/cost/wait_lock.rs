@@ -46,7 +46,7 @@ use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
-use holder_runnable::HolderRunnable;
+use holder_runnable::{HolderRunnable, resumed};
 use std::collections::{BTreeMap, BTreeSet};
 pub(super) use storm::threads_fight;
 
@@ -136,7 +136,7 @@ fn serialised(
     let mut changes = running(facts, first, last);
     for wait in waits {
         changes.push((wait.start, Change::Waiting(1)));
-        changes.push((wait.resumed, Change::Waiting(-1)));
+        changes.push((resumed(wait), Change::Waiting(-1)));
     }
     for (start, end) in aside.intervals() {
         changes.push((start, Change::Aside(1)));

@@ -17,7 +17,7 @@
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
 //! left, so that its wake-ups stay on a grid or at a rate that programs keep, and the rate is its purpose. A source that writes something after each pause
-//! has work each time, and looks for none; sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
+//! has work each time, and looks for none; one that wakes another task after each pause may be such a source, and the saving begins at 0. Sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding, unless it sleeps between a request
 //! and its answer.
 //!
@@ -31,6 +31,7 @@
 
 mod advice;
 mod children;
+mod feeds;
 mod goroutines;
 mod looks;
 mod pace;
@@ -48,7 +49,7 @@ use crate::timeline::transfer::Transfer;
 use crate::timeline::{Block, Call, Run, WokenBy};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
-use deadweight_report::wording::{count, things, time};
+use deadweight_report::wording::{count, things};
 use deadweight_trace::ids::{CallId, StackId};
 use deadweight_trace::units::Ns;
 use looks::Looks;
@@ -229,6 +230,7 @@ fn for_the_clock(
     let name = facts.name(process);
     let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
     let polls = lengths.len() >= LOOP && !under_lock;
+    let feeds = polls && feeds::another(facts, process);
     if polls && !pace::are_of_round_length(&sleeps) {
         return None;
     }
@@ -242,17 +244,8 @@ fn for_the_clock(
     // A sleep with only its end on the critical path counts too.
     let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
     let times = format!("{name} slept {}", things(times, "time"));
-    let (title, text) = match (under_lock, polls) {
-        (true, _) => (
-            "asleep under a lock that others wait for".into(),
-            format!("{times}, and held a lock that other tasks waited for."),
-        ),
-        (false, true) => (
-            format!("a polling loop that sleeps {}", time(typical)),
-            format!("{times}, typically for {}, and then checked again.", time(typical)),
-        ),
-        (false, false) => (format!("asleep for {}", time(sum.ns)), format!("{times} in all.")),
-    };
+    let how = advice::Sleeps { under_lock, polls, feeds };
+    let (title, text) = how.said(&times, typical, sum.ns);
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -262,16 +255,21 @@ fn for_the_clock(
         amount: sum.ns,
         // What is found may have come at any time of the sleep before.
         saving: late.map_or(sum.alone - stays, |late| late.part(0.5)),
-        range: late.map_or((sum.alone - stays, sum.ns), |late| (Ns::ZERO, late)),
+        range: match late {
+            Some(late) => (Ns::ZERO, late),
+            // The pauses may be a pace.
+            None if feeds => (Ns::ZERO, sum.ns),
+            None => (sum.alone - stays, sum.ns),
+        },
         // What is slept for may be the work: then only the lock is the cost.
         how: match late {
-            _ if under_lock => How::Candidate,
+            _ if under_lock || feeds => How::Candidate,
             Some(_) => How::Estimate,
             None => How::Exact,
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [sum.meanwhile()].into_iter().chain(looks.map(said)).collect(),
-        remedy: advice::remedy(&facts.processes.get(process).language, polls),
+        remedy: advice::remedy(&facts.processes.get(process).language, polls && !feeds),
     })
 }
 

@@ -76,6 +76,27 @@ fn truncates(name: &str, args: &[u64; 4]) -> bool {
     syscall::open_flags(name).is_none_or(|at| args[at] & TRUNCATE != 0)
 }
 
+/// Whether these openings empty a file each time: it is never opened to write more into it. One that is emptied once, before
+/// the first of many lines is added, is not replaced.
+fn replace(opens: &[(&'static str, [u64; 4])]) -> bool {
+    /// `O_WRONLY` and `O_RDWR`.
+    const WRITES: u64 = 0o3;
+    let paths = |empties: bool| {
+        let which = opens.iter().filter(move |(name, args)| truncates(name, args) == empties);
+        which.filter_map(|(name, args)| {
+            Some((syscall::path(name)?, syscall::open_flags(name), args))
+        })
+    };
+    let added: BTreeSet<&[u64]> = paths(false)
+        .filter(|(path, flags, args)| {
+            let writes = flags.is_some_and(|at| args[at] & WRITES != 0);
+            writes && args[*path] & syscall::PATH_NUMBER != 0
+        })
+        .map(|(path, _, args)| &args[..=path])
+        .collect();
+    paths(true).any(|(path, _, args)| !added.contains(&args[..=path]))
+}
+
 /// What a process opens the same few files for, again and again.
 #[derive(Copy, Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reopened {
@@ -192,14 +213,14 @@ struct Asked {
 impl Asked {
     fn by(facts: &Facts<'_>, process: ProcessId) -> Self {
         let mut asked = Self { paths: Some(0), ..Self::default() };
+        let mut opens = Vec::new();
         for (_, group) in facts.call_groups.of_process(process) {
             match group.name {
                 "open" | "openat" | "openat2" => {
                     asked.opens += group.calls;
                     let more = distinct_paths(group);
                     asked.paths = asked.paths.zip(more).map(|(paths, more)| paths + more);
-                    asked.replaces |=
-                        group.questions.iter().any(|args| truncates(group.name, args));
+                    opens.extend(group.questions.iter().map(|args| (group.name, *args)));
                 }
                 "unlink" | "unlinkat" | "rename" | "renameat" | "renameat2" => {
                     asked.replaces |= group.calls >= MANY / 4;
@@ -216,6 +237,7 @@ impl Asked {
                 _ => {}
             }
         }
+        asked.replaces |= replace(&opens);
         asked
     }
 }
@@ -277,6 +299,7 @@ impl SeenOpenings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cost::tests::{found, repeat};
 
     fn seen(each: &[u64]) -> SeenOpenings {
         SeenOpenings((1..).map(NameId).zip(each.iter().copied()).collect())
@@ -298,5 +321,32 @@ mod tests {
         assert!(!seen(&twice_each).prove_few_files(1500));
         let settings_and_data = [[12].as_slice(), &[1; 20]].concat();
         assert!(!seen(&settings_and_data).prove_few_files(10_000));
+    }
+
+    #[test]
+    fn a_file_emptied_once_before_lines_are_added_is_found_and_one_emptied_each_time_is_refused() {
+        // By one line of an interpreter; the path is recorded.
+        let add = |flags: [u64; 2]| {
+            let path = 0x9000_0000_0000_0007_u64;
+            let calls = repeat(900, 0, 600, |at| {
+                let flags = flags[usize::from(at > 0)];
+                format!(
+                    "{at} syscall openat 4294967196 {path:#x} {flags} from open <- run\n{} back 3\n\
+                     {} syscall write 3 40 from write <- run\n{} back 40\n\
+                     {} syscall close 3 from close <- run\n{} back 0\n",
+                    at + 150,
+                    at + 200,
+                    at + 350,
+                    at + 400,
+                    at + 500,
+                )
+            });
+            found(&format!("task 1 a\n0 on\n0 main\n{calls}540000 exit\n540000 off dead"))
+        };
+        let added = add([577, 1025]);
+        assert!(added.starts_with("repeated-syscalls") && added.contains("1 800 times"), "{added}");
+        assert!(!add([577, 577]).contains("repeated-syscalls"), "{}", add([577, 577]));
+        // Read first, and written anew each time.
+        assert!(!add([0, 577]).contains("repeated-syscalls"), "{}", add([0, 577]));
     }
 }

@@ -1,4 +1,4 @@
-//! When a lock's holder had no CPU although it could run.
+//! When a lock's holder, or who waited for it, had no CPU although it could run.
 //!
 //! A holder that blocks while it has the lock is still in its critical section: that is not counted here.
 
@@ -6,6 +6,18 @@ use crate::facts::Facts;
 use crate::facts::locks::LockWait;
 use crate::timeline::Run;
 use deadweight_trace::units::Ns;
+
+/// A waiter that is woken is on a CPU so much later, at most; else the CPUs belong to others, and it would wait for one
+/// without the lock, too.
+const WAKE_UP: Ns = Ns(200_000);
+
+/// When a waiter goes on. Goroutines wait for their turn, not for a CPU.
+pub(super) fn resumed(wait: &LockWait) -> Ns {
+    match wait.goroutine {
+        0 => wait.resumed.min(wait.end + WAKE_UP),
+        _ => wait.resumed,
+    }
+}
 
 /// Intervals in which the holder was runnable but had no CPU: in order, each with the total length of those
 /// before it.
@@ -47,5 +59,40 @@ impl HolderRunnable {
         let next = self.0.partition_point(|(start, _, _)| *start < at);
         let last = next.checked_sub(1).map(|last| self.0[last]);
         last.map_or(Ns::ZERO, |(start, end, sum)| sum + (end.min(at) - start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::processes::ProcessId;
+    use deadweight_trace::ids::{StackId, TaskId};
+
+    /// A wait of 100 µs whose waiter is on a CPU so much after it was woken.
+    fn on_cpu_after(delay: u64, goroutine: u64) -> LockWait {
+        LockWait {
+            process: ProcessId(0),
+            word: 4096,
+            waiter: TaskId(1),
+            holder: TaskId(0),
+            start: Ns(0),
+            end: Ns(100_000),
+            resumed: Ns(100_000 + delay),
+            waiter_site: StackId(0),
+            holder_site: StackId(0),
+            goroutine,
+        }
+    }
+
+    #[test]
+    fn a_wake_up_belongs_to_the_wait() {
+        assert_eq!(resumed(&on_cpu_after(50_000, 0)), Ns(150_000));
+        // Goroutines have turns among themselves.
+        assert_eq!(resumed(&on_cpu_after(4_000_000, 7)), Ns(4_100_000));
+    }
+
+    #[test]
+    fn the_time_until_others_leave_the_cpu_is_refused() {
+        assert_eq!(resumed(&on_cpu_after(4_000_000, 0)), Ns(300_000));
     }
 }

@@ -1,4 +1,7 @@
-//! What to do about sleeps, in the words of each language.
+//! What is said about sleeps, and what to do, in the words of each language.
+
+use deadweight_report::wording::time;
+use deadweight_trace::units::Ns;
 
 /// The advice for a loop that `polls`, or for a pause.
 pub(super) fn remedy(language: &str, polls: bool) -> String {
@@ -26,5 +29,36 @@ pub(super) fn remedy(language: &str, polls: bool) -> String {
         )
     } else {
         format!("If the pause waits for something, wait for that instead: {event}.")
+    }
+}
+
+/// What the sleeps of a process are, as far as it is known.
+pub(super) struct Sleeps {
+    pub(super) under_lock: bool,
+    pub(super) polls: bool,
+    pub(super) feeds: bool,
+}
+
+impl Sleeps {
+    /// The title and the text of the finding.
+    pub(super) fn said(&self, times: &str, typical: Ns, sum: Ns) -> (String, String) {
+        match (self.under_lock, self.polls) {
+            _ if self.feeds => (
+                format!("pauses of {} between work for another task", time(typical)),
+                format!(
+                    "{times}, typically for {}, and woke another task after each.",
+                    time(typical)
+                ),
+            ),
+            (true, _) => (
+                "asleep under a lock that others wait for".into(),
+                format!("{times}, and held a lock that other tasks waited for."),
+            ),
+            (false, true) => (
+                format!("a polling loop that sleeps {}", time(typical)),
+                format!("{times}, typically for {}, and then checked again.", time(typical)),
+            ),
+            (false, false) => (format!("asleep for {}", time(sum)), format!("{times} in all.")),
+        }
     }
 }
