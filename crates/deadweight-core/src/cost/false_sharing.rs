@@ -7,7 +7,8 @@
 //! # How deadweight knows
 //! The registers of samples give the addresses that threads wait for. One line is touched by several threads, at
 //! different bytes, at least one of them writes, and much of their time is spent there. Where registers count the turns of the
-//! loop, a turn takes longer than its instructions need. The saving is an estimate from that share.
+//! loop, a turn takes longer than its instructions need. The saving is an estimate from that share, and from what a turn takes
+//! beyond its need.
 //!
 //! # What it is mistaken for
 //! Data that is really shared: the same bytes, such as locks and atomic counters. Lines that are only read. Threads that run
