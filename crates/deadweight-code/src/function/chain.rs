@@ -3,10 +3,11 @@
 //! Not for what memory or branches cost; registers that were recorded show that.
 
 use super::Function;
-use super::turns::Cycle;
+use super::steps::Step;
+use super::turns::{Cycle, Pattern};
 use crate::code::Code;
 use crate::decode;
-use crate::instruction::{Instruction, Kind, Reg};
+use crate::instruction::{Instruction, Kind, Memory, Reg};
 use deadweight_trace::units::FileAddr;
 use std::collections::BTreeSet;
 
@@ -59,6 +60,42 @@ impl Cycle<'_> {
         let always = passed.filter(counts).count() as f64;
         let cases = if by_table { self.ways().len().max(2) as f64 } else { 2.0 };
         ((always + (all - always) / cases) / WIDTH).max(1.0)
+    }
+
+    /// The cycles of a turn in which each element of an array waits for the one that was stored before it, and was loaded
+    /// again: all such elements count, also those that only some turns store, and as if they were one chain.
+    #[must_use]
+    pub fn passed_on_cycles(&self) -> f64 {
+        let (head, mut turn) = (self.head(), self.instructions().collect::<Vec<_>>());
+        turn.sort_by_key(|i| (i.addr < head.0, i.addr));
+        let moves =
+            |i: &Instruction| match self.function.access(FileAddr(i.addr), Some(self))?.pattern {
+                Pattern::Strided(Step::By(by)) if by != 0 => Some(by),
+                _ => None,
+            };
+        let key = |m: Memory| (m.base, m.index, m.scale);
+        let (mut stored, mut loaded) = (Vec::new(), Vec::new());
+        for (at, instruction) in turn.iter().enumerate() {
+            let Some(memory) = instruction.memory else { continue };
+            let Some(step) = moves(instruction) else { continue };
+            // Behind the place where they move on, registers are a step ahead.
+            let of = |r: Reg| memory.base == Some(r) || memory.index == Some(r);
+            let ahead = turn[..at].iter().any(|i| i.writes.iter().any(of));
+            let offset = memory.offset.wrapping_add(if ahead { step } else { 0 });
+            match instruction.kind {
+                Kind::Store => stored.push((key(memory), offset, step, at)),
+                _ if memory.read && !memory.written => loaded.push((key(memory), offset, step, at)),
+                _ => {}
+            }
+        }
+        let is_loaded = |s: &(_, i64, i64, usize)| {
+            loaded.iter().any(|l| {
+                let later = l.1 == s.1 && l.3 > s.3;
+                (l.0, l.2) == (s.0, s.2) && (later || l.1.wrapping_add(s.2) == s.1)
+            })
+        };
+        let places: BTreeSet<i64> = stored.iter().filter(|s| is_loaded(s)).map(|s| s.1).collect();
+        places.len() as f64 * f64::from(THROUGH_MEMORY + 1)
     }
 
     /// The instructions of a turn, and of the next up to there, that need the result of the one at `addr`, at one or more
@@ -129,6 +166,29 @@ mod tests {
     use crate::{Abi, Code, Function};
     use deadweight_trace::syscall::Arch;
     use deadweight_trace::units::FileAddr;
+
+    /// The cycles that elements pass on in the loop at 0.
+    fn passed_on(bytes: &str) -> f64 {
+        let bytes = hex(bytes);
+        let abi = Abi::Platform;
+        let code = Code { arch: Arch::X86_64, abi, addr: FileAddr(0), bytes: &bytes };
+        Function::read(&code, &|_| None).cycles_around(FileAddr(0))[0].passed_on_cycles()
+    }
+
+    #[test]
+    fn an_element_that_waits_for_the_one_before_it_is_passed_on_through_memory() {
+        // 0: mov eax, [rdi+rcx*4-4]; 4: add eax, [rsi+rcx*4]; 7: mov [rdi+rcx*4], eax; a: add rcx, 1; e: cmp rcx, rdx; 11: jne 0
+        assert!((passed_on("8b448ffc 03048e 89048f 4883c101 4839d1 75ed c3") - 6.0).abs() < 1e-9);
+        // The same behind where the counter moves on: 7: add rcx, 1; b: mov [rdi+rcx*4-4], eax
+        assert!((passed_on("8b448ffc 03048e 4883c101 89448ffc 4839d1 75ec c3") - 6.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn an_element_that_only_takes_its_own_new_value_is_not_passed_on() {
+        // 0: mov eax, [rdi+rcx*4]; and the one that comes next: 0: mov eax, [rdi+rcx*4+4]
+        assert!(passed_on("8b048f 03048e 89048f 4883c101 4839d1 75ee c3") < 1e-9);
+        assert!(passed_on("8b448f04 03048e 89048f 4883c101 4839d1 75ed c3") < 1e-9);
+    }
 
     #[test]
     fn what_needs_a_remainder_waits_for_it() {

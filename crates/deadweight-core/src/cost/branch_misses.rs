@@ -13,7 +13,8 @@
 //! # What it is mistaken for
 //! The end of an inner loop, checks that end in a panic: the CPU learns these. Conditions that go the same way for long.
 //! Loads from far memory just behind a branch, or just before it: see `cache-misses`. A division that a branch leads
-//! around: what comes behind it waits for the result.
+//! around: what comes behind it waits for the result. Elements of an array that are stored and loaded again for the next one,
+//! as in tables of dynamic programming: each waits for the one before.
 //!
 //! # What to do
 //! Sort or group the data, so that the same way comes many times in turn; compute both results and choose by a
@@ -196,6 +197,26 @@ mod tests {
         // imul esi
         let said = behind(&code.replace("f7f6", "f7ee"));
         assert!(said.starts_with("branch-misses"), "{said}");
+    }
+
+    #[test]
+    fn an_element_that_waits_for_the_one_stored_before_it_is_refused() {
+        // 0: mov eax, [rdi+rcx*4-4]; 4: mov edx, [rsi+rcx*4]; 7: test edx, edx; 9: js d; b: add eax, edx
+        // d: mov [rdi+rcx*4], eax; 10: inc rcx; 13: cmp rcx, r8; 16: jne 0; 18: ret
+        let row = "code choose @0x1000 8b448ffc 8b148e 85d2 7802 01d0 89048f 48ffc1 4c39c1 75e8 c3";
+        let turning = |code: &str, turns| {
+            found(&looping(code, 100, |i| {
+                let place = [0x100d, 0x1010][usize::from(scattered(i, 2) == 1)];
+                let stack = format!("choose (s.c:5) @{place:#x} <- main (s.c:9) @0x2000");
+                (stack, vec![(1, i * turns), (6, 0x7e00_0000_0000), (7, 0x7f00_0000_0000)])
+            }))
+        };
+        // 3 ns: a store and the load of the next turn take 2 of them. 10 ns: they do not explain that.
+        assert_eq!(turning(row, 3_300), "");
+        assert!(turning(row, 1_000).starts_with("branch-misses"), "{}", turning(row, 1_000));
+        // Its own old value: nothing waits.
+        let own = row.replace("8b448ffc", "8b448f00");
+        assert!(turning(&own, 3_300).starts_with("branch-misses"), "{}", turning(&own, 3_300));
     }
 
     #[test]

@@ -110,7 +110,16 @@ impl Place {
 }
 
 fn is_library(frame: &Frame) -> bool {
-    is_library_code(&frame.function, &frame.file)
+    is_library_code(&frame.function, &frame.file) || is_in_rusts_library(frame)
+}
+
+/// Whether a function without a line is of a crate that Rust's standard library brings along, to print where a panic came
+/// from: each Rust program has these.
+fn is_in_rusts_library(frame: &Frame) -> bool {
+    const CRATES: &[&str] =
+        &["addr2line", "adler2", "gimli", "memchr", "miniz_oxide", "object", "rustc_demangle"];
+    let path = frame.function.trim_start_matches(['<', '&']);
+    frame.file.is_empty() && path.split_once("::").is_some_and(|(name, _)| CRATES.contains(&name))
 }
 
 #[cfg(test)]
@@ -131,6 +140,20 @@ mod tests {
 
     fn candidates(sites: Vec<Site>, libraries: bool) -> Candidates {
         Candidates::of("/bin/app", &Scan { sites, ..Scan::default() }, libraries)
+    }
+
+    #[test]
+    fn crates_that_rusts_library_brings_along_are_left_out_where_they_have_no_lines() {
+        let shown = |function: &str, file: &str| {
+            let site = site(Pattern::Division, &[(function, file, u32::from(!file.is_empty()))]);
+            candidates(vec![site], false).places().count()
+        };
+        let display = "<rustc_demangle::v0::Ident as core::fmt::Display>::fmt";
+        assert_eq!(shown(display, ""), 0);
+        assert_eq!(shown("miniz_oxide::inflate::core::decompress", ""), 0);
+        assert_eq!(shown("miniz_oxide::inflate::core::decompress", "/src/inflate/core.rs"), 1);
+        assert_eq!(shown("objects::find", ""), 1);
+        assert_eq!(shown("object", ""), 1);
     }
 
     #[test]

@@ -359,6 +359,7 @@ fn is_library_file(file: &str) -> bool {
         "/lib/std/",
         "/zig/std/",
         "/lib/compiler_rt/",
+        "/lib/ubsan_rt.zig",
         "/crystal/src/",
         "/lib/crystal/",
         "/.cargo/registry/",
@@ -393,7 +394,7 @@ const LIBRARY_PREFIXES: &[&str] = &[
     "sync/", "time.", "strconv.", "strings.", "bytes.", "path/", "net.", "net/", "reflect.",
     "sort.", "_IO_", "__libc_", "__GI_", "__rust_", "_rt0_", "gogo", "posix.", "GC_",
     "gcWriteBarrier", "memeqbody", "cmpbody", "aeshashbody", "indexbytebody", "countbody",
-    "Builtin:", "BytecodeHandler:", "compiler_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
+    "Builtin:", "BytecodeHandler:", "compiler_rt.", "ubsan_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
 ];
 
 /// Names of the C library, without leading underscores.

@@ -8,7 +8,7 @@
 
 use super::divisions::{self, Divisions};
 use super::memory::{LINE, PAGE, Reached, cache};
-use super::{HotLoop, LoopSample};
+use super::{HotLoop, LoopSample, speed};
 use crate::facts::Facts;
 use deadweight_code::instruction::Kind;
 use deadweight_code::machine_code::FunctionId;
@@ -87,7 +87,8 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     let far_each = signs.far.iter().filter(|r| r.spacing.is_none_or(|bytes| bytes >= LINE));
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
     let is_guessed = signs.is_surprised() && part(far_each, hot) < SOME;
-    if by_guesses && is_guessed && !has_locked(facts, hot) {
+    let explained = || has_locked(facts, hot) || speed::is_passed_on(facts, hot);
+    if by_guesses && is_guessed && !explained() {
         return Some(Reason::Branches(signs.ways));
     }
     if part(signs.sparse.iter(), hot) >= MUCH {

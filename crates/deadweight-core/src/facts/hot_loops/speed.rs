@@ -29,6 +29,9 @@ const APART: u64 = 3;
 /// Nanoseconds of a cycle: that of a CPU of 2.5 GHz. A faster one makes a loop look less slow than it is.
 const CYCLE: f64 = 0.4;
 
+/// Up to so many times the cycles in which elements wait for those before them are explained by that.
+const PASSED_ON: f64 = 1.5;
+
 /// A turn that took less than this part of the least time was no turn: the register counts something else.
 const FASTEST: f64 = 0.2;
 /// From one sample to the next, a loop goes this part of its way at most: one that was over several times in between
@@ -142,6 +145,12 @@ pub(super) fn measure(facts: &Facts<'_>, hot: &HotLoop) -> Option<Speed> {
     let [least, begun] =
         [cycle.least_cycles(), cycle.begun_cycles()].map(|cycles| (cycles + called) * CYCLE);
     (turn >= least * FASTEST).then_some(Speed { turn, least, begun })
+}
+
+/// Whether a turn takes hardly longer than elements of an array take to wait for those before them, through memory.
+pub(super) fn is_passed_on(facts: &Facts<'_>, hot: &HotLoop) -> bool {
+    let cycles = || hot.cycle(facts).map_or(0.0, |cycle| cycle.passed_on_cycles());
+    hot.speed.is_some_and(|speed| speed.turn < PASSED_ON * cycles() * CYCLE)
 }
 
 /// The part of the time from one sample of a loop to the next that it ran: as often as the sample after one in it is in
