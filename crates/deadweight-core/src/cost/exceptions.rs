@@ -30,10 +30,14 @@ use crate::facts::call_site::{CallSite, Weights};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
-use crate::inspect::shares::{Share, sampled_sites};
+use crate::inspect::shares::{Share, sampled_sites, samples_of};
+use crate::timeline::Sample;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::ids::{StackId, TaskId};
+use deadweight_trace::units::Ns;
+use std::collections::BTreeMap;
 
 pub(super) const CLASS: Class = Class {
     id: "exceptions",
@@ -72,7 +76,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    if share.ns.share_of(net) < LARGE {
+    if share.ns.share_of(net) < LARGE || is_the_end(found, account, process) {
         return None;
     }
     let places = thrown_at(found, &share.places);
@@ -104,6 +108,24 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         )],
         remedy: remedy(language).into(),
     })
+}
+
+/// Whether all throwing came after the program's other work, as a panic that ends it.
+fn is_the_end(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
+    let facts = found.facts;
+    let stacks: BTreeMap<StackId, bool> = samples_of(found, process)
+        .filter_map(|(of, site, _)| Some((site.stack()?, of == account)))
+        .collect();
+    let tasks = (0..facts.timeline.tasks.len()).map(TaskId::at);
+    let samples = tasks
+        .filter(|task| facts.processes.of(*task) == process)
+        .flat_map(|task| &facts.timeline.task(task).samples);
+    let throws = |sample: &Sample| Some((sample.at, *stacks.get(&sample.stack)?));
+    let mut samples: Vec<(Ns, bool)> = samples.filter_map(throws).collect();
+    samples.sort_unstable();
+    let first = samples.iter().position(|(_, throws)| *throws).unwrap_or(0);
+    // One sample more may be of the program's exit.
+    first > 0 && samples[first..].iter().filter(|(_, throws)| !throws).count() <= 1
 }
 
 /// The places that throw. In Go's recovery no caller shows, and the line that calls `recover` throws nothing.
@@ -179,6 +201,15 @@ mod tests {
         for own in ["release", "release <- __clean_up", "_Unwind_Backtrace <- trace"] {
             assert_eq!(found(&text(&format!("{own} <- price (p.cpp:9) <- main (p.cpp:30)"))), "");
         }
+    }
+
+    #[test]
+    fn a_panic_after_all_other_work_is_refused_and_many_before_are_found() {
+        let work = "price (p.rs:10) <- main (p.rs:30)";
+        let panic = "std::panicking::begin_panic_handler <- core::panicking::panic_fmt <- price (p.rs:9) <- main (p.rs:30)";
+        assert_eq!(found(&computing("Rust", &[(70, work), (30, panic)])), "");
+        let said = found(&computing("Rust", &[(40, work), (28, panic), (32, work)]));
+        assert!(said.starts_with("exceptions") && said.contains("@ price:9"), "{said}");
     }
 
     #[test]

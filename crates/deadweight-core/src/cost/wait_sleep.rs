@@ -47,6 +47,7 @@ use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::kernel_stacks::{Interrupt, WaitsFor};
 use crate::timeline::transfer::Transfer;
 use crate::timeline::{Block, Call, Run, WokenBy};
+use advice::{Pace, Sleeps};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things};
@@ -230,7 +231,6 @@ fn for_the_clock(
     let name = facts.name(process);
     let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
     let polls = lengths.len() >= LOOP && !under_lock;
-    let feeds = polls && feeds::another(facts, process);
     if polls && !pace::are_of_round_length(&sleeps) {
         return None;
     }
@@ -241,10 +241,16 @@ fn for_the_clock(
     if late.is_some_and(|late| late.share_of(found.wall.net()) < FEW) {
         return None;
     }
+    let in_go = || facts.processes.get(process).language == "Go" && late.is_none();
+    let pace = match polls {
+        true if feeds::another(facts, process) => Some(Pace::Feeds),
+        true if in_go() => Some(Pace::Goroutine),
+        _ => None,
+    };
     // A sleep with only its end on the critical path counts too.
     let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
     let times = format!("{name} slept {}", things(times, "time"));
-    let how = advice::Sleeps { under_lock, polls, feeds };
+    let how = Sleeps { under_lock, polls, pace };
     let (title, text) = how.said(&times, typical, sum.ns);
     Some(Draft {
         class: CLASS.id,
@@ -258,18 +264,18 @@ fn for_the_clock(
         range: match late {
             Some(late) => (Ns::ZERO, late),
             // The pauses may be a pace.
-            None if feeds => (Ns::ZERO, sum.ns),
+            None if pace.is_some() => (Ns::ZERO, sum.ns),
             None => (sum.alone - stays, sum.ns),
         },
         // What is slept for may be the work: then only the lock is the cost.
         how: match late {
-            _ if under_lock || feeds => How::Candidate,
+            _ if under_lock || pace.is_some() => How::Candidate,
             Some(_) => How::Estimate,
             None => How::Exact,
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [sum.meanwhile()].into_iter().chain(looks.map(said)).collect(),
-        remedy: advice::remedy(&facts.processes.get(process).language, polls && !feeds),
+        remedy: advice::remedy(&facts.processes.get(process).language, polls && pace.is_none()),
     })
 }
 

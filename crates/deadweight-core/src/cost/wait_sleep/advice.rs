@@ -36,18 +36,31 @@ pub(super) fn remedy(language: &str, polls: bool) -> String {
 pub(super) struct Sleeps {
     pub(super) under_lock: bool,
     pub(super) polls: bool,
-    pub(super) feeds: bool,
+    pub(super) pace: Option<Pace>,
+}
+
+/// Why they may keep a pace, and look for nothing.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(super) enum Pace {
+    /// Another task has work after each.
+    Feeds,
+    /// They are a goroutine's: what it gives to others does not show.
+    Goroutine,
 }
 
 impl Sleeps {
     /// The title and the text of the finding.
     pub(super) fn said(&self, times: &str, typical: Ns, sum: Ns) -> (String, String) {
+        let typical = time(typical);
         match (self.under_lock, self.polls) {
-            _ if self.feeds => (
-                format!("pauses of {} between work for another task", time(typical)),
+            _ if self.pace == Some(Pace::Feeds) => (
+                format!("pauses of {typical} between work for another task"),
+                format!("{times}, typically for {typical}, and woke another task after each."),
+            ),
+            _ if self.pace == Some(Pace::Goroutine) => (
+                format!("pauses of {typical} in a goroutine"),
                 format!(
-                    "{times}, typically for {}, and woke another task after each.",
-                    time(typical)
+                    "{times}, typically for {typical}. Whether it looks for something or keeps a pace does not show."
                 ),
             ),
             (true, _) => (
@@ -55,8 +68,8 @@ impl Sleeps {
                 format!("{times}, and held a lock that other tasks waited for."),
             ),
             (false, true) => (
-                format!("a polling loop that sleeps {}", time(typical)),
-                format!("{times}, typically for {}, and then checked again.", time(typical)),
+                format!("a polling loop that sleeps {typical}"),
+                format!("{times}, typically for {typical}, and then checked again."),
             ),
             (false, false) => (format!("asleep for {}", time(sum)), format!("{times} in all.")),
         }
