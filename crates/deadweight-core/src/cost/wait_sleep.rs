@@ -261,11 +261,10 @@ fn for_the_clock(
         amount: sum.ns,
         // What is found may have come at any time of the sleep before.
         saving: late.map_or(sum.alone - stays, |late| late.part(0.5)),
-        range: match late {
-            Some(late) => (Ns::ZERO, late),
-            // The pauses may be a pace.
-            None if pace.is_some() => (Ns::ZERO, sum.ns),
-            None => (sum.alone - stays, sum.ns),
+        range: match (late, pace) {
+            (Some(late), _) => (Ns::ZERO, late),
+            (None, Some(_)) => (Ns::ZERO, sum.ns),
+            (None, None) => (sum.alone - stays, sum.ns),
         },
         // What is slept for may be the work: then only the lock is the cost.
         how: match late {
