@@ -31,13 +31,13 @@ use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::{Share, sampled_sites, samples_of};
-use crate::timeline::Sample;
-use deadweight_code::symbol_role::SymbolRole;
+use deadweight_code::symbol_role::{SymbolRole, of_name};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
+use deadweight_trace::Exit;
 use deadweight_trace::ids::{StackId, TaskId};
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 pub(super) const CLASS: Class = Class {
     id: "exceptions",
@@ -76,7 +76,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let net = found.wall.net();
     let share = Share::of(found.wall, account, process)?;
-    if share.ns.share_of(net) < LARGE || is_the_end(found, account, process) {
+    if share.ns.share_of(net) < LARGE || is_the_end(found, process) {
         return None;
     }
     let places = thrown_at(found, &share.places);
@@ -110,22 +110,34 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     })
 }
 
-/// Whether all throwing came after the program's other work, as a panic that ends it.
-fn is_the_end(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> bool {
+/// Whether all throwing came after the program's other work, as a panic that ends it; or before any, if it failed.
+fn is_the_end(found: &Inspection<'_, '_>, process: ProcessId) -> bool {
     let facts = found.facts;
-    let stacks: BTreeMap<StackId, bool> = samples_of(found, process)
-        .filter_map(|(of, site, _)| Some((site.stack()?, of == account)))
-        .collect();
+    let symbols = facts.symbols();
+    let mut known: BTreeMap<StackId, bool> = BTreeMap::new();
+    // What prints a backtrace counts, too: it runs under these.
+    let mut throws = |stack| {
+        *known.entry(stack).or_insert_with(|| {
+            let mut frames = CallSite::Stack(stack).frames(symbols);
+            frames
+                .any(|(_, frame)| of_name(symbols.name(frame.function)) == Some(SymbolRole::Throw))
+        })
+    };
+    let of_process: BTreeSet<StackId> =
+        samples_of(found, process).filter_map(|(_, site, _)| site.stack()).collect();
     let tasks = (0..facts.timeline.tasks.len()).map(TaskId::at);
-    let samples = tasks
+    let mut samples: Vec<(Ns, bool)> = tasks
         .filter(|task| facts.processes.of(*task) == process)
-        .flat_map(|task| &facts.timeline.task(task).samples);
-    let throws = |sample: &Sample| Some((sample.at, *stacks.get(&sample.stack)?));
-    let mut samples: Vec<(Ns, bool)> = samples.filter_map(throws).collect();
+        .flat_map(|task| &facts.timeline.task(task).samples)
+        .filter(|sample| of_process.contains(&sample.stack))
+        .map(|sample| (sample.at, throws(sample.stack)))
+        .collect();
     samples.sort_unstable();
     let first = samples.iter().position(|(_, throws)| *throws).unwrap_or(0);
+    let failed = |exit: &Exit| exit.code != 0 || exit.signal.is_some();
+    let at_once = facts.trace.meta.exit.as_ref().is_some_and(failed);
     // One sample more may be of the program's exit.
-    first > 0 && samples[first..].iter().filter(|(_, throws)| !throws).count() <= 1
+    (first > 0 || at_once) && samples[first..].iter().filter(|(_, throws)| !throws).count() <= 1
 }
 
 /// The places that throw. In Go's recovery no caller shows, and the line that calls `recover` throws nothing.
@@ -208,6 +220,14 @@ mod tests {
         let work = "price (p.rs:10) <- main (p.rs:30)";
         let panic = "std::panicking::begin_panic_handler <- core::panicking::panic_fmt <- price (p.rs:9) <- main (p.rs:30)";
         assert_eq!(found(&computing("Rust", &[(70, work), (30, panic)])), "");
+        // At once, with a library that prints where it came from.
+        let printing = format!("miniz_oxide::inflate::core::decompress <- {panic}");
+        let failed = |code: u8| {
+            let all = computing("Rust", &[(30, panic), (40, &printing), (30, panic)]);
+            found(&format!("exit {code}\n{all}"))
+        };
+        assert_eq!(failed(101), "");
+        assert!(failed(0).starts_with("exceptions"), "{}", failed(0));
         let said = found(&computing("Rust", &[(40, work), (28, panic), (32, work)]));
         assert!(said.starts_with("exceptions") && said.contains("@ price:9"), "{said}");
     }

@@ -2,9 +2,10 @@
 //! empties the buffer. Where the stack does not say it, the candidates are named.
 
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, heaviest};
+use crate::facts::call_site::{CallSite, heaviest, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::small_calls::{SmallCalls, Stream};
+use deadweight_trace::symbols::SourceFrame;
 
 /// What to do about the small writes of a process.
 pub(super) fn of(facts: &Facts<'_>, process: ProcessId, calls: &SmallCalls) -> &'static str {
@@ -15,8 +16,25 @@ pub(super) fn of(facts: &Facts<'_>, process: ProcessId, calls: &SmallCalls) -> &
         ("C" | "C++", stream) => {
             of_stdio(language, stream, Emptied::by(facts, heaviest(&calls.places)))
         }
+        _ if is_flushed(facts, heaviest(&calls.places)) => {
+            "Don't flush after each piece: the buffer is there, and once at the end is enough."
+        }
         (_, stream) => general(language, stream),
     }
+}
+
+/// Whether the program itself empties a buffered writer of Rust's, Go's or Crystal's library.
+fn is_flushed(facts: &Facts<'_>, site: CallSite) -> bool {
+    let symbols = facts.symbols();
+    let mut frames = site.frames(symbols);
+    let flushes = |frame: &SourceFrame| {
+        let name = symbols.name(frame.function);
+        name == "bufio.(*Writer).Flush"
+            || name.contains("BufWriter") && name.ends_with("::flush")
+            || name == "flush" && symbols.name(frame.file).ends_with("/io/buffered.cr")
+    };
+    let found = frames.by_ref().any(|(_, frame)| flushes(frame));
+    found && frames.next().is_some_and(|(location, frame)| is_own(symbols, location, frame))
 }
 
 /// What a server writes beside its answers is a log, which nobody waits for, and which has no end.
@@ -242,6 +260,27 @@ mod tests {
         let print = "write @libc.so.6 <- _IO_file_write @libc.so.6 <- vfprintf @libc.so.6 <- main (a.cpp:9)";
         assert!(!remedy_of(2, print).contains("stdout"), "{}", remedy_of(2, print));
         assert!(remedy_of(1, print).contains("setvbuf(stdout"), "{}", remedy_of(1, print));
+    }
+
+    #[test]
+    fn a_buffer_that_the_program_empties_is_not_advised_again() {
+        let written = "syscall.write <- os.(*File).Write";
+        let remedy = |stack: &str| {
+            let write = |at| format!("{at} syscall write 7 8 from {stack}\n{} back 8\n", at + 300);
+            let writes = repeat(1000, 100, 400, write);
+            let text = format!(
+                "image app path /bin/app language Go\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n\
+                 {writes}500000 exit\n500000 off dead"
+            );
+            weighed(&text).findings.first().map_or(String::new(), |finding| finding.remedy.clone())
+        };
+        let flushed = remedy(&format!("{written} <- bufio.(*Writer).Flush <- main.main (m.go:9)"));
+        assert!(flushed.starts_with("Don't flush"), "{flushed}");
+        // A buffer that is too small, and none.
+        let full = "bufio.(*Writer).Flush <- bufio.(*Writer).Write <- main.main (m.go:9)";
+        for stack in [format!("{written} <- {full}"), format!("{written} <- main.main (m.go:9)")] {
+            assert!(remedy(&stack).contains("NewWriterSize"), "{}", remedy(&stack));
+        }
     }
 
     #[test]
