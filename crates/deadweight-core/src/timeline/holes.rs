@@ -9,14 +9,19 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
 
 impl Holes {
-    /// Whether events of this kind arrive even while records of their CPU are lost: samples have ring
-    /// buffers of their own, and readings of `/proc` have none.
+    /// Whether events of this kind arrive even while records of their CPU are lost: samples, births, names, mappings and
+    /// deaths have ring buffers of their own, and readings of `/proc` have none.
     pub(super) fn survives_losses(kind: Kind) -> bool {
         matches!(
             kind,
             Kind::Sample { .. }
                 | Kind::Registers { .. }
                 | Kind::Site(_)
+                | Kind::Fork { .. }
+                | Kind::Exec { .. }
+                | Kind::Comm(_)
+                | Kind::Map { .. }
+                | Kind::Exit
                 | Kind::Fd { .. }
                 | Kind::Page { .. }
         )
@@ -65,13 +70,30 @@ impl Builder<'_> {
                 live.state = State::Unrecorded;
                 live.fault = None;
                 live.interrupt = false;
-                self.mark(TaskId::at(index), since);
+                self.hide(TaskId::at(index), event.cpu, since);
             }
         }
         let moved: Vec<_> = self.holes.moved.iter().map(|(task, from)| (*task, *from)).collect();
         for (task, (_, at)) in moved.into_iter().filter(|(_, (from, _))| *from == event.cpu) {
             self.open_hole(task, event.cpu, since, at);
         }
+    }
+
+    /// What `task` did on `cpu` is unknown from then on, whatever was concluded from events that arrived nevertheless; so is
+    /// until when it waited for a CPU before them.
+    fn hide(&mut self, task: TaskId, cpu: Cpu, since: Ns) {
+        let spans = &mut self.out.tasks[task.index()].spans;
+        let concluded = |span: &&Span| span.run() == Run::OnCpu(cpu) && span.start > since;
+        let known = spans.len() - spans.iter().rev().take_while(concluded).count();
+        let before = known.checked_sub(1).map(|at| spans[at].run());
+        let start = match spans.get(known) {
+            Some(first) if before != Some(Run::OnCpu(cpu)) && before != Some(Run::Runnable) => {
+                first.start
+            }
+            _ => since,
+        };
+        spans.truncate(known);
+        self.mark(task, start);
     }
 
     /// Part of a wait between two instants may be hidden by losses. Returns until when the wait is known.
@@ -135,9 +157,12 @@ impl Builder<'_> {
     /// have run since: that is unknown.
     pub(super) fn end_in_a_hole(&mut self) {
         let lost = || self.cpus.iter().filter_map(|cpu| cpu.lost_since);
-        // A recording that was cut off lacks the same end on every CPU.
+        // A recording that was cut off lacks the same end on every CPU; only an idle one has no records before it.
         let cut = self.cpus.iter().all(|cpu| cpu.lost_since.is_some());
-        let Some(hole) = (if cut { lost().max() } else { lost().min() }) else { return };
+        let busy = self.cpus.iter().filter(|cpu| cpu.current.is_some());
+        let first = busy.filter_map(|cpu| cpu.lost_since).min();
+        let since = if cut { first.or(lost().max()) } else { lost().min() };
+        let Some(hole) = since else { return };
         for index in 0..self.live.len() {
             let task = TaskId::at(index);
             match self.live[index].state {
