@@ -1,5 +1,6 @@
 //! Readings of small recordings: the path of each, line by line.
 
+mod cut_off;
 mod holes;
 mod lives;
 mod pitfalls;
