@@ -14,7 +14,7 @@
 //! colder caches.
 //!
 //! # What it is mistaken for
-//! An exception that ends the program, or a few: they take no time. Code that is prepared for
+//! A few exceptions: they take no time. The one that ends the program, whose backtrace may take long. Code that is prepared for
 //! exceptions and meets none costs nothing. Time in the handler is the program's own work.
 //!
 //! # What to do

@@ -17,7 +17,7 @@
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
 //! left, so that its wake-ups stay on a grid or at a rate that programs keep, and the rate is its purpose. A source that writes something after each pause
-//! has work each time, and looks for none; one that wakes another task after each pause may be such a source, and the saving begins at 0. Sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
+//! has work each time, and looks for none; one that wakes another task after each pause may be such a source, and so may a goroutine, where that does not show: the saving begins at 0. Sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding, unless it sleeps between a request
 //! and its answer.
 //!

@@ -96,6 +96,8 @@ mod tests {
     fn sleeps_of_one_length_are_found() {
         let said = found(&waits(|_, at| sleep(at, 9 * MS)));
         assert!(said.starts_with("wait-sleep 86 %") && said.contains("main.poll:7"), "{said}");
+        // It may keep a pace: which goroutine has work after each does not show.
+        assert!(said.contains(" (0..") && said.contains("does not show"), "{said}");
     }
 
     #[test]
