@@ -247,7 +247,9 @@ fn remedy(language: &str) -> &'static str {
              of make([]T, n)."
         }
         "Zig" => {
-            "Declare the memory undefined and write it once, or keep one buffer outside the loop."
+            "Keep one buffer outside the loop, or make it as small as it is used. Memory that is written \
+             anyway: declare it undefined. Debug and ReleaseSafe builds fill that too, with 0xaa: \
+             ReleaseFast does not, nor a function with @setRuntimeSafety(false)."
         }
         "Crystal" => {
             "Keep one Bytes outside the loop. A struct is cleared by its constructor: declare a large \
