@@ -1,20 +1,24 @@
-//! Counters that each way through a turn advances for itself: compilers copy the end of a loop to the end of each branch
-//! in it. Not for counters that all ways share ([`super::turns`]).
+//! Counters that several instructions advance: compilers copy the end of a loop to the end of each branch in it, or its
+//! whole body with the condition in between. Not for counters with one advance ([`super::turns`]).
 
 use super::Function;
 use super::nest::NaturalLoop;
-use super::steps::{Step, advanced};
+use super::steps::{Step, add, advanced};
 use crate::instruction::Reg;
 use std::collections::BTreeSet;
 
 /// More copies are no ends of branches.
 const WAYS: usize = 8;
 
-/// By how much a register advances in each turn, if every way back to the head advances it once, and all by the same.
+/// By how much a register advances in each turn, if each turn passes all of its advances, or every way back to the head
+/// advances it once, and all by the same.
 pub(super) fn step(function: &Function, natural: &NaturalLoop, register: Reg) -> Option<Step> {
     let instructions = &function.instructions;
     let writes = |at: &usize| instructions[*at].writes.has(register);
     let writers: BTreeSet<usize> = natural.members.iter().copied().filter(writes).collect();
+    if writers.iter().all(|at| natural.always().any(|passed| passed == *at)) {
+        return together(function, natural, register, &writers);
+    }
     let step = advanced(&instructions[*writers.first()?]).map(|(_, step)| step);
     let step = step.filter(|step| matches!(step, Step::By(_)))?;
     let alike = |at: &usize| advanced(&instructions[*at]) == Some((register, step));
@@ -31,6 +35,26 @@ pub(super) fn step(function: &Function, natural: &NaturalLoop, register: Reg) ->
         passed.insert(writer_before(function, natural, &writers, back)?);
     }
     (passed == writers).then_some(step)
+}
+
+/// What these instructions add to a register: numbers, or what one register holds throughout.
+fn together(
+    function: &Function,
+    natural: &NaturalLoop,
+    register: Reg,
+    writers: &BTreeSet<usize>,
+) -> Option<Step> {
+    let instructions = &function.instructions;
+    let steps = writers.iter().map(|at| {
+        let step = advanced(&instructions[*at]).filter(|(of, _)| *of == register)?.1;
+        let varies = |by| natural.members.iter().any(|at| instructions[*at].writes.has(by));
+        (!matches!(step, Step::Of(by, _) if varies(by))).then_some(step)
+    });
+    let mut sum = Step::By(0);
+    for step in steps {
+        sum = add(sum, step?)?;
+    }
+    (sum != Step::By(0)).then_some(sum)
 }
 
 /// The one writer on the straight way to a jump back; none if that way is left for another part of the loop behind it.
@@ -94,6 +118,26 @@ mod tests {
     #[test]
     fn a_counter_at_the_end_of_both_ways_is_found() {
         assert_eq!(counters(&both("04"), 0x11), [(Reg::general(7), Step::By(4))]);
+    }
+
+    // Of a sieve: 0: mov byte [rdi+rax], 1; 4: add rax, rdx; 7: cmp rax, rsi; a: jg 18; c: mov byte [rdi+rax], 1
+    // 10: BETWEEN; 13: cmp rax, rsi; 16: jle 0; 18: ret
+    fn unrolled(between: &str) -> String {
+        format!("c6040701 4801d0 4839f0 7f0c c6040701 {between} 4839f0 7ee8 c3")
+    }
+
+    #[test]
+    fn a_counter_of_an_unrolled_loop_is_found() {
+        // 10: add rax, rdx
+        let step = Step::Of(Reg::general(2), 2);
+        assert_eq!(counters(&unrolled("4801d0"), 0), [(Reg::general(0), step)]);
+    }
+
+    #[test]
+    fn an_unrolled_loop_whose_step_varies_is_refused() {
+        // 10: add rax, rcx; 10: inc rdx
+        assert_eq!(counters(&unrolled("4801c8"), 0), []);
+        assert_eq!(counters(&unrolled("48ffc2"), 0), [(Reg::general(2), Step::By(1))]);
     }
 
     #[test]

@@ -145,6 +145,9 @@ fn what(main: &Reached) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size")]
     let size = bytes(main.footprint() as u64);
     match main.spacing {
+        Some(spacing) if main.strides_vary => format!(
+            "it reaches {size} of cache lines or more in steps of changing size, {spacing} bytes in the median",
+        ),
         Some(spacing) => format!(
             "it uses {:.0} of the {LINE} bytes of each cache line, {spacing} bytes apart, and reaches {size} of lines or more",
             main.used,
@@ -164,7 +167,11 @@ fn evidence(hot: &HotLoop, reached: &[Reached]) -> Vec<String> {
 }
 
 fn remedy(main: &Reached) -> &'static str {
-    if main.in_order {
+    if main.strides_vary {
+        "Where the same data is passed again with each step size: take it in blocks that fit into a cache, and do \
+         all steps in one block before the next, as a segmented sieve does. Or make the elements smaller: bits \
+         instead of bytes."
+    } else if main.in_order {
         "Put what the loop uses side by side: an array for each field, hot fields apart from cold ones, \
          rows instead of columns."
     } else if main.only_links {
@@ -314,6 +321,31 @@ mod tests {
         assert_eq!(found(&list(|i| i * 370 % 1000 * 64)), "");
         // As random, in 256 KiB.
         assert_eq!(found(&list(|i| scattered(i, 1 << 12) * 64)), "");
+    }
+
+    /// A sieve that crosses numbers out in steps of `step`.
+    /// 0: mov byte [rdi+rax], 1; 4: add rax, rdx; 7: cmp rax, rsi; a: jle 0; c: ret
+    fn sieve(step: impl Fn(u64) -> u64) -> String {
+        let code = "code sieve @0x1000 c6040701 4801d0 4839f0 7ef4 c3";
+        looping(code, 250, |i| {
+            let at = i * 400_000 % 60_000_000;
+            let stack = "sieve (s.c:5) @0x1004 <- main (s.c:9) @0x2000";
+            (stack.into(), vec![(0, at), (2, step(i)), (7, 0x7f00_0000_0000)])
+        })
+    }
+
+    #[test]
+    fn a_sieve_gets_advice_about_blocks_and_a_column_does_not() {
+        let changing = weighed(&sieve(|i| 3 + i / 50 * 400)).findings.remove(0);
+        assert!(
+            changing.text.contains("in steps of changing size, 803 bytes"),
+            "{}",
+            changing.text
+        );
+        assert!(changing.remedy.contains("in blocks that fit"), "{}", changing.remedy);
+        let one = weighed(&sieve(|_| 803)).findings.remove(0);
+        assert!(one.text.contains("of each cache line, 803 bytes apart"), "{}", one.text);
+        assert!(one.remedy.starts_with("Put what the loop uses side by side"), "{}", one.remedy);
     }
 
     #[test]

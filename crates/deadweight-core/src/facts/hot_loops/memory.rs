@@ -64,6 +64,8 @@ pub(crate) struct Reached {
     stride: Option<i64>,
     /// The same without the sign, of the next line that a turn uses.
     pub(crate) spacing: Option<u64>,
+    /// Whether that is only the median: each run of the loop has a stride of its own, as in a sieve.
+    pub(crate) strides_vary: bool,
     /// The sampled pages.
     pub(crate) sampled_pages: BTreeSet<u64>,
 }
@@ -181,6 +183,7 @@ fn describe(
         used: used.map_or(LINE as f64, |used| used.of_each),
         stride,
         spacing: stride.map(apart_each),
+        strides_vary: matches!(access.pattern, Pattern::Strided(step) if vary(&strides(samples, step))),
         sampled_pages: addresses.iter().map(|address| address / PAGE).collect(),
     })
 }
@@ -216,8 +219,14 @@ fn in_lines(addresses: &[u64], memory: Memory) -> f64 {
 
 /// The step of an address in bytes; where a register has it, the median of its values.
 fn typical(samples: &[Sampled<'_>], step: Step) -> Option<i64> {
+    let strides = strides(samples, step);
+    strides.get(strides.len() / 2).copied()
+}
+
+/// The steps of an address in bytes, smallest first: one, or a register's values in the samples.
+fn strides(samples: &[Sampled<'_>], step: Step) -> Vec<i64> {
     let (register, times) = match step {
-        Step::By(by) => return Some(by),
+        Step::By(by) => return vec![by],
         Step::Of(register, times) => (register, times),
     };
     let of = |sample: &LoopSample| {
@@ -226,7 +235,12 @@ fn typical(samples: &[Sampled<'_>], step: Step) -> Option<i64> {
     };
     let mut steps: Vec<i64> = samples.iter().filter_map(|s| of(s.1)).collect();
     steps.sort_unstable();
-    steps.get(steps.len() / 2).copied()
+    steps
+}
+
+/// Whether the middle half of these numbers differs.
+fn vary(sorted: &[i64]) -> bool {
+    sorted.get(sorted.len() / 4) != sorted.get(sorted.len() * 3 / 4)
 }
 
 /// How many distinct values there are, if these are a random choice: Chao's lower bound, in the form without bias
