@@ -15,7 +15,7 @@
 //! # What it is mistaken for
 //! Threads with different work: other start functions, or pauses. Workers of a pool that wait for
 //! tasks: a consumer that waits for its producer, both of which use one function. A wait for a lock. A
-//! wait of the slowest for a CPU that another program has.
+//! wait for a CPU that another program has: of the slowest, or of another, whose pieces it then took.
 //!
 //! # What to do
 //! Deal small pieces from a shared queue (dynamic scheduling), largest first; or divide by the work
@@ -28,6 +28,8 @@
 mod free_cpu;
 mod inside;
 mod phases;
+#[cfg(test)]
+mod tests;
 
 use super::{Claim, Class, Inspection};
 use crate::account::Attribution;
@@ -149,11 +151,27 @@ fn teams(
     teams
 }
 
+/// How long a thread was in such a state.
+fn time_in(task: &Task, state: impl Fn(Run) -> bool) -> Ns {
+    let spans = task.spans.iter().enumerate();
+    let those = spans.filter(|(_, span)| state(span.run()));
+    those.map(|(index, span)| task.span_end(index) - span.start).sum()
+}
+
 /// How long a thread waited for something else than a CPU.
 fn pauses(task: &Task) -> Ns {
-    let spans = task.spans.iter().enumerate();
-    let waits = spans.filter(|(_, span)| matches!(span.run(), Run::Blocked(_)));
-    waits.map(|(index, span)| task.span_end(index) - span.start).sum()
+    time_in(task, |run| matches!(run, Run::Blocked(_)))
+}
+
+/// How long a thread worked, or would have with a CPU of its own.
+fn busy(task: &Task) -> Ns {
+    task.on_cpu() + time_in(task, |run| matches!(run, Run::Runnable))
+}
+
+/// The longest of these times, and their mean.
+fn longest_and_mean(times: impl Iterator<Item = Ns> + Clone) -> Option<(Ns, Ns)> {
+    let (count, sum) = (times.clone().count() as u64, times.clone().sum::<Ns>());
+    Some((times.max()?, Ns(sum.0 / count.max(1))))
 }
 
 /// What an even division of the work of these threads saves; none if they are no such team.
@@ -168,13 +186,17 @@ fn divided(found: &Inspection<'_, '_>, parent: TaskId, members: Vec<TaskId>) -> 
     if !MEMBERS.contains(&tasks.len()) || !waits || !tasks.iter().all(works) {
         return None;
     }
-    let longest = tasks.iter().map(|task| task.on_cpu()).max()?;
-    let sum: Ns = tasks.iter().map(|task| task.on_cpu()).sum();
-    let mean = Ns(sum.0 / tasks.len() as u64);
+    let (longest, mean) = longest_and_mean(tasks.iter().map(|task| task.on_cpu()))?;
     let cpus = usize::from(found.facts.trace.meta.cpus).clamp(1, tasks.len());
-    let even = Ns(sum.0 / cpus as u64);
-    let uneven = longest.0 as f64 >= mean.0 as f64 * UNEVEN;
-    (uneven && longest > even).then(|| Divided { members, longest, mean, saved: longest - even })
+    let even = Ns(mean.0 * tasks.len() as u64 / cpus as u64);
+    let mut saved = longest - even;
+    if cpus == tasks.len() {
+        // Where one had no CPU, another may have done its part.
+        let (longest, mean) = longest_and_mean(tasks.iter().map(|task| busy(task)))?;
+        saved = saved.min(longest - mean);
+    }
+    let uneven = saved > Ns::ZERO && longest.0 as f64 >= mean.0 as f64 * UNEVEN;
+    uneven.then_some(Divided { members, longest, mean, saved })
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId, starts: &[Start]) -> Option<Draft> {
@@ -318,149 +340,6 @@ fn remedy(language: &str) -> &'static str {
         }
         _ => {
             "Deal small pieces from a shared queue, the largest first, instead of one part per thread."
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::tests::{found, weighed};
-    use deadweight_report::report::CheckOutcome;
-
-    /// Two threads that work for so long, each with this function and so much rest before its end.
-    fn halves(one: u64, two: u64, functions: [&str; 2], rest: u64) -> String {
-        let end = one.max(two) + 500_000;
-        let thread = |tid: u64, cpu: u64, worked: u64, function: &str| {
-            let pause = match rest {
-                0 => String::new(),
-                rest => format!(
-                    "{} off blocked futex 1 0 9 0 : futex_wait_queue\n{} on woken-by 1\n",
-                    100_000,
-                    100_000 + rest
-                ),
-            };
-            format!(
-                "task {tid} app\n40000 cpu{cpu} on\n\
-                 {} sample near (r.c:60) <- {function} (r.c:80) <- start_thread @libc.so.6 <- clone3 @libc.so.6\n\
-                 {pause}{} exit\n{} off dead\n",
-                90_000,
-                40_000 + rest + worked,
-                45_000 + rest + worked
-            )
-        };
-        format!(
-            "cpus 2\nimage app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n\
-             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n\
-             10000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n11000 fork 2 thread\n12000 back 2\n\
-             13000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n14000 fork 3 thread\n15000 back 3\n\
-             20000 off blocked futex 1 0 9 0 : futex_wait_queue\n{end} on woken-by {}\n{} exit\n{} off dead\n{}{}",
-            if one > two { 2 } else { 3 },
-            end + 10_000,
-            end + 20_000,
-            thread(2, 0, one, functions[0]),
-            thread(3, 1, two, functions[1]),
-        )
-    }
-
-    #[test]
-    fn the_slower_half_is_found_where_it_is_started() {
-        let said = found(&halves(1_000_000, 9_000_000, ["half", "half"], 0));
-        assert!(
-            said.starts_with("imbalance 42 %") && said.contains("@ all:90: 2 threads"),
-            "{said}"
-        );
-    }
-
-    #[test]
-    fn on_a_disturbed_machine_it_is_refused_and_not_ruled_out() {
-        let disturbed = |one: u64, ns: u64| {
-            let back = 9_510_000 + ns;
-            halves(one, 9_000_000, ["half", "half"], 0).replace(
-                "9510000 exit\n9520000 off dead",
-                &format!(
-                    "9510000 off preempted\n{back} cpu0 on\n{} exit\n{} off dead",
-                    back + 10_000,
-                    back + 20_000
-                ),
-            ) + &format!("task 9 sha256sum outside\n9510000 cpu0 on\n{back} off preempted")
-        };
-        for (one, ns, seen) in [
-            (1_000_000, 1_000_000, true),
-            (1_000_000, 2_300_000, true),
-            (5_500_000, 2_300_000, false),
-        ] {
-            let said = found(&disturbed(one, ns));
-            assert_eq!(said.contains("imbalance"), seen, "{one} {ns}: {said}");
-        }
-        assert!(found(&disturbed(5_500_000, 100_000)).contains("imbalance"), "a near miss");
-        let report = weighed(&disturbed(1_000_000, 6_000_000));
-        assert!(report.findings.iter().all(|finding| finding.class != "imbalance"));
-        let check = report.checks.iter().find(|check| check.class == "imbalance").unwrap();
-        assert_eq!(check.outcome, CheckOutcome::NotCheckable);
-        assert_eq!(check.why, "other programs held the CPUs too often");
-    }
-
-    /// The main thread and another work in one function, the other for so much longer. Other programs had the CPUs of
-    /// both for so long.
-    fn taken(more: u64, from_main: u64, from_other: u64) -> String {
-        let waits = 10_000_000 + from_main;
-        let end = 10_000_000 + more + from_other;
-        let samples = |taken: u64, end: u64, site: &str| -> String {
-            let at =
-                (1..5).map(|ms| ms * 1_000_000).chain((6_000_000 + taken..end).step_by(1_000_000));
-            at.map(|at| format!("{at} sample sweep (t.c:10) <- {site}\n")).collect()
-        };
-        let own = |taken: u64, cpu: u64| match taken {
-            0 => String::new(),
-            _ => format!("5000000 off preempted\n{} cpu{cpu} on\n", 5_000_000 + taken),
-        };
-        let outside = |taken: u64, cpu: u64| match taken {
-            0 => String::new(),
-            _ => format!(
-                "task {} make outside\n5000000 cpu{cpu} on\n{} off preempted\n",
-                cpu + 8,
-                5_000_000 + taken
-            ),
-        };
-        let lines = |text: String| {
-            let mut lines: Vec<_> = text.lines().map(str::to_owned).collect();
-            lines.sort_by_key(|line| line.split(' ').next().and_then(|at| at.parse::<u64>().ok()));
-            lines.join("\n")
-        };
-        format!(
-            "cpus 2\nimage app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n\
-             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n10000 fork 2 thread\n{}\n{} syscall futex from \
-             pthread_barrier_wait @libc.so.6 <- sweep (t.c:20) <- main (t.c:90)\n{waits} off blocked : futex_wait_queue\n\
-             {end} on woken-by 2\n{end} back 0\n{end} exit\n{end} off dead\n\
-             task 2 app\n40000 cpu1 on\n{}\n{end} exit\n{end} off dead\n{}{}",
-            lines(samples(from_main, waits, "main (t.c:90)") + &own(from_main, 0)),
-            waits - 1000,
-            lines(samples(from_other, end, "start_thread @libc.so.6") + &own(from_other, 1)),
-            outside(from_main, 0),
-            outside(from_other, 1),
-        )
-    }
-
-    #[test]
-    fn what_other_programs_took_from_the_slowest_alone_is_chance() {
-        let ms = 1_000_000;
-        assert!(found(&taken(3 * ms, 0, 0)).contains("imbalance"));
-        assert!(found(&taken(3 * ms, 3 * ms / 2, 3 * ms / 2)).contains("imbalance"), "of both");
-        assert!(found(&taken(3 * ms, 0, 3 * ms / 2)).contains("imbalance"), "uneven without it");
-        assert!(
-            !found(&taken(3 * ms / 2, 0, 3 * ms / 2)).contains("imbalance"),
-            "it is most of it"
-        );
-    }
-
-    #[test]
-    fn even_halves_other_work_and_pauses_are_refused() {
-        for (text, why) in [
-            (halves(8_500_000, 9_000_000, ["half", "half"], 0), "even"),
-            (halves(1_000_000, 9_000_000, ["read", "work"], 0), "other work"),
-            (halves(1_000_000, 9_000_000, ["half", "half"], 9_000_000), "a pause"),
-        ] {
-            assert!(!found(&text).contains("imbalance"), "{why}: {}", found(&text));
         }
     }
 }

@@ -183,7 +183,9 @@ impl Merge {
             match chunk.bytes.get(place.offset..).and_then(|b| decode::record(b, &self.schema)) {
                 Some(mut record) => {
                     let key = (place.chunk, place.offset);
-                    match self.others.remove(&key) {
+                    let other =
+                        if self.others.is_empty() { None } else { self.others.remove(&key) };
+                    match other {
                         Some(DecimatedRecord::StandsFor(unrecorded)) => {
                             (record.at, follow.unrecorded) = (place.at, Some(unrecorded));
                         }
