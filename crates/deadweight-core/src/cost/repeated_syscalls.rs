@@ -41,8 +41,9 @@ use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{
     Reopened, asks_by_path, is_read_of_files, knows_paths, rechecks, reopened,
 };
-use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
-use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
+use crate::inspect::syscalls::entry_cost::{at_least, user_side_per_call};
+use crate::inspect::syscalls::{interpreter, library_code_for};
+use crate::inspect::{Draft, Sum, calls_by_name, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
@@ -130,7 +131,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let loads = if files { loading::of_functions(found, process, &sum.places) } else { Ns::ZERO };
-    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES))));
+    let interpreted = interpreter::around(found, process, &sum.places);
+    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES)))) + interpreted;
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,
@@ -147,7 +149,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         range: (at_least(sum.ns, sum.count), most),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
-        evidence: loading::evidence(facts, process, around, purpose.is_some()),
+        evidence: loading::evidence(facts, process, (around, interpreted), purpose.is_some()),
         remedy: advice::of(facts, process, purpose, files, &sum.places),
     })
 }

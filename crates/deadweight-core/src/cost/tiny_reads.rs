@@ -28,8 +28,9 @@ use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
-use crate::inspect::small_calls::{SmallCalls, Stream, needed};
-use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
+use crate::inspect::syscalls::entry_cost::{at_least, with_syscall_entry};
+use crate::inspect::syscalls::interpreter;
+use crate::inspect::syscalls::small_calls::{SmallCalls, Stream, needed};
 use crate::timeline::descriptors::ObjectKind;
 
 pub(super) const CLASS: Class = Class {
@@ -82,6 +83,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let calls = SmallCalls::of(facts, found.wall.of_process(account, process))?;
     let saving = with_syscall_entry(found, process, calls.saved(), calls.on_path, &calls.places);
+    let interpreted = calls.interpreted(found, process);
     Some(Draft {
         class: CLASS.id,
         moves: true,
@@ -89,14 +91,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "tiny reads".into(),
         text: calls.text(),
         amount: calls.ns,
-        saving,
+        saving: saving + interpreted.part(0.5),
         range: (
             at_least(saving.min(calls.ns), calls.on_path),
-            saving + calls.around(found, process),
+            saving + calls.around(found, process) + interpreted,
         ),
         how: calls.how(),
         sites: calls.sites(facts),
-        evidence: calls.evidence().into_iter().collect(),
+        evidence: calls.evidence().into_iter().chain(interpreter::evidence(interpreted)).collect(),
         remedy: remedy(&facts.processes.get(process).language, calls.stream()).into(),
     })
 }

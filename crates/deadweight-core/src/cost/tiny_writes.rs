@@ -33,8 +33,9 @@ use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
-use crate::inspect::small_calls::SmallCalls;
-use crate::inspect::syscall_entry_cost::{at_least, with_syscall_entry};
+use crate::inspect::syscalls::entry_cost::{at_least, with_syscall_entry};
+use crate::inspect::syscalls::interpreter;
+use crate::inspect::syscalls::small_calls::SmallCalls;
 use crate::inspect::{Draft, processes_in};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::descriptors::ObjectKind;
@@ -170,6 +171,7 @@ fn draft(
     let (reads, between) = of_readers(found, account, process, readers);
     let amount = calls.ns + reads + between;
     let saving = saving + reads + between;
+    let interpreted = calls.interpreted(found, process);
     let mut evidence: Vec<String> = calls.evidence().into_iter().collect();
     if reads + between > Ns::ZERO {
         evidence.push(format!(
@@ -179,6 +181,7 @@ fn draft(
             time(between)
         ));
     }
+    evidence.extend(interpreter::evidence(interpreted));
     Some(Draft {
         class: CLASS.id,
         // The readers' time lies on the critical path too.
@@ -187,10 +190,10 @@ fn draft(
         title: "tiny writes".into(),
         text: calls.text(),
         amount,
-        saving,
+        saving: saving + interpreted.part(0.5),
         range: (
             at_least(saving.min(calls.ns), calls.on_path),
-            saving + calls.around(found, process),
+            saving + calls.around(found, process) + interpreted,
         ),
         how: calls.how(),
         sites: calls.sites(facts),

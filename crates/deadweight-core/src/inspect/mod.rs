@@ -14,22 +14,21 @@ pub(crate) mod questions;
 pub(crate) mod same_files;
 pub(crate) mod shares;
 pub(crate) mod slow_loops;
-pub(crate) mod small_calls;
 pub(crate) mod started;
 pub(crate) mod starting_time;
-pub(crate) mod syscall_entry_cost;
+pub(crate) mod syscalls;
 pub(crate) mod waited_for;
 
 use crate::account::{AccountId, Attribution, Detail, Entry};
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weights, add, entered};
+use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{count, percent};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The input of an inspection.
 #[derive(Copy, Clone)]
@@ -161,22 +160,6 @@ pub(crate) fn with_user_side(
 ) -> Ns {
     let own: Ns = found.wall.user_time_of(process).map(|e| e.ns).sum();
     ns + Ns(count.saturating_mul(each)).min(Ns(own.0 / 2))
-}
-
-/// Own time of a process in the library functions that `places` were called through, from the same lines: the
-/// work around a call (building paths, buffers, descriptors) goes when the line goes. A library may do other
-/// work below that line, which stays: more than the calls' own time, `ns`, is not taken for work around them.
-pub(crate) fn library_code_for(
-    found: &Inspection<'_, '_>,
-    process: ProcessId,
-    places: &Weights,
-    ns: Ns,
-) -> Ns {
-    let symbols = found.facts.symbols();
-    let through: BTreeSet<_> = places.keys().filter_map(|site| entered(symbols, *site)).collect();
-    let there = |site| entered(symbols, site).is_some_and(|e| through.contains(&e));
-    let around: Ns = found.wall.user_time_of(process).map(|entry| entry.sampled_at(there)).sum();
-    if around > ns { Ns::ZERO } else { around }
 }
 
 /// The calls of these entries by name, most first, each with how many began on the path: `read ×12`.

@@ -1,3 +1,5 @@
+//! Teams whose threads divide their work evenly or not, and what other programs take from them. Not phases; see `phases`.
+
 use crate::cost::tests::{found, weighed};
 use deadweight_report::report::CheckOutcome;
 

@@ -8,7 +8,7 @@ use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{CallSite, Weights, add, is_own, own_frame, sites};
 use crate::facts::connections::Connections;
 use crate::facts::processes::ProcessId;
-use crate::inspect::syscall_entry_cost::at_least;
+use crate::inspect::syscalls::entry_cost::at_least;
 use crate::inspect::{Draft, Inspection, Sum, calls_by_name};
 use crate::timeline::descriptors::{ObjectKind, Origin};
 use crate::timeline::kernel_stacks::WaitsFor;

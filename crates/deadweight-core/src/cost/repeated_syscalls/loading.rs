@@ -5,6 +5,7 @@ use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::same_files::{SeenOpenings, opened_paths};
+use crate::inspect::syscalls::interpreter;
 use deadweight_report::wording::time;
 use deadweight_trace::ids::NameId;
 use deadweight_trace::units::Ns;
@@ -38,7 +39,7 @@ pub(super) fn of_functions(found: &Inspection<'_, '_>, process: ProcessId, place
 pub(super) fn evidence(
     facts: &Facts<'_>,
     process: ProcessId,
-    around: Ns,
+    (around, interpreted): (Ns, Ns),
     is_of_files: bool,
 ) -> Vec<String> {
     let library = (around > Ns::ZERO)
@@ -46,5 +47,5 @@ pub(super) fn evidence(
     let paths = is_of_files.then(|| {
         opened_paths(facts, process).or_else(|| SeenOpenings::of(facts, process).sentence())
     });
-    library.into_iter().chain(paths.flatten()).collect()
+    library.into_iter().chain(interpreter::evidence(interpreted)).chain(paths.flatten()).collect()
 }

@@ -8,7 +8,7 @@ use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::closed_before_exec::{AROUND, CLOSE_ALL, FAIL, MANY};
-use crate::inspect::syscall_entry_cost::at_least;
+use crate::inspect::syscalls::entry_cost::at_least;
 use crate::inspect::{Draft, Inspection, Sum};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;

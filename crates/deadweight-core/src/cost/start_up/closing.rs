@@ -5,7 +5,7 @@ use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Draft;
 use crate::inspect::closed_before_exec::{CLOSE_ALL, Closing};
-use crate::inspect::syscall_entry_cost::at_least;
+use crate::inspect::syscalls::entry_cost::at_least;
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, time};
 

@@ -4,7 +4,7 @@
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, heaviest, is_own};
 use crate::facts::processes::ProcessId;
-use crate::inspect::small_calls::{SmallCalls, Stream};
+use crate::inspect::syscalls::small_calls::{SmallCalls, Stream};
 use deadweight_trace::symbols::SourceFrame;
 
 /// What to do about the small writes of a process.

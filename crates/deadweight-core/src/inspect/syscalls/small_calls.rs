@@ -4,12 +4,13 @@
 //! A program has a group of calls for each connection; a finding is about all that cost time on the path. Where only
 //! a part of their calls lies on the path, the evidence says so. Which groups are too small is the cost classes'.
 
+use super::{interpreter, library_code_for};
 use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
 use crate::facts::call_site::{Weights, add, sites};
 use crate::facts::processes::ProcessId;
-use crate::inspect::{Inspection, library_code_for};
+use crate::inspect::Inspection;
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, count, things};
@@ -130,6 +131,11 @@ impl SmallCalls {
     /// Library code around them, from the same lines: some of it goes with the calls.
     pub(crate) fn around(&self, found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
         library_code_for(found, process, &self.places, self.ns)
+    }
+
+    /// What an interpreter does around them, some of which goes with them.
+    pub(crate) fn interpreted(&self, found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+        interpreter::around(found, process, &self.places)
     }
 
     /// Their number and size, and how many would do.
