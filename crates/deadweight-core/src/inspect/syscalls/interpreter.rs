@@ -16,6 +16,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Functions that run a script's steps, each of which calls what the step does: of CPython and of Perl.
 const LOOPS: [&str; 2] = ["_PyEval_EvalFrameDefault", "Perl_runops_standard"];
+/// How the names of V8's code begin through which a script's compiled code calls native functions.
+const LEAVES_SCRIPT: [&str; 2] = ["Builtins_CallApiCallback", "Builtins_CEntry"];
 /// If less than this part of the time below a function is in what it calls for these system calls, it does other things
 /// too, and only that counts.
 const MOST_OF_IT: f64 = 0.3;
@@ -60,7 +62,7 @@ fn step(symbols: &Symbols, site: CallSite) -> Option<Step> {
     let (mut called, mut next) = (None, None);
     for (_, frame) in site.frames(symbols) {
         let name = symbols.name(frame.function);
-        if LOOPS.contains(&name) {
+        if LOOPS.contains(&name) || LEAVES_SCRIPT.iter().any(|start| name.starts_with(start)) {
             return Some((called?, next));
         }
         if !passes_on(name) {
@@ -70,7 +72,7 @@ fn step(symbols: &Symbols, site: CallSite) -> Option<Step> {
     None
 }
 
-/// Whether a function only passes calls on: `PyObject_Vectorcall`, `_PyObject_MakeTpCall`.
+/// Whether a function only passes calls on: `PyObject_Vectorcall`, `v8::internal::Builtin_HandleApiCall`.
 fn passes_on(name: &str) -> bool {
     name.contains("Call") || name.contains("Vectorcall")
 }
@@ -120,6 +122,22 @@ mod tests {
         assert!(low < 20.0 && (60.0..80.0).contains(&high) && said, "{low} {high}");
         let (low, high, said) = range([other, text, other]);
         assert!(low < 20.0 && (15.0..30.0).contains(&high) && !said, "{low} {high}");
+    }
+
+    #[test]
+    fn what_a_native_function_of_node_does_counts() {
+        let flush = "uv_fs_write @python3 <- node::fs::WriteString @python3";
+        let text = script([
+            &format!("lock <- {flush}"),
+            "utf8 <- node::fs::WriteString",
+            "node::fs::Read",
+        ]);
+        let compiled = "Builtins_CallApiCallback @python3 <- ? @[anonymous]+0x70";
+        let text =
+            text.replace(FLUSH, flush).replace("_PyEval_EvalFrameDefault @python3", compiled);
+        let report = weighed(&text);
+        let found = report.findings.iter().find(|found| found.class == "tiny-writes").unwrap();
+        assert!((0.6..0.8).contains(&found.high), "{}", found.high);
     }
 
     #[test]
