@@ -17,6 +17,7 @@ mod forget;
 mod fork_burst;
 mod full_buffers;
 mod high_rate;
+mod lost_births;
 pub(crate) mod merge;
 mod missed_switches;
 mod missing_ticks;
@@ -92,6 +93,8 @@ pub(crate) struct Start {
     pub(crate) single_calls: Vec<u16>,
     /// Whether process ids here differ from the machine's.
     pub(crate) in_pid_namespace: bool,
+    /// Whether calls and faults are recorded by BPF programs.
+    pub(crate) by_programs: bool,
     /// The counted functions.
     pub(crate) counts: Vec<crate::session::counting::Reading>,
 }
@@ -364,7 +367,7 @@ impl<'s> Follow<'s> {
             Role::CallCounts => return self.counted(record, sample),
             // Only wakes the recorder; maybe of a task that was switched out already.
             Role::Dummy => return,
-            _ if !self.follows(record.task) => return,
+            role if !self.follows(record.task) && !self.adopts(record, role) => return,
             // BPF programs also report the time behind the barrier.
             role if role.is_by_programs() && self.is_before_exec(record.task) => return,
             // The switch-out is already reported.

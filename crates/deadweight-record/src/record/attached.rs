@@ -84,7 +84,8 @@ pub fn attach(join: &AttachRequest, plan: &Plan, sink: &mut dyn Sink) -> Result<
     sink.begin(&meta);
     let shared = Shared::new();
     let in_pid_namespace = !in_initial_pid_namespace();
-    let start = Start { root: join.pid, in_pid_namespace, ..Start::default() };
+    let by_programs = session.has_programs();
+    let start = Start { root: join.pid, in_pid_namespace, by_programs, ..Start::default() };
     let cpus = 1 + cpus.into_iter().max().unwrap_or(0).cast_unsigned() as usize;
     let mut follow = Follow::new(sink, session.schema.offsets, &probes, start, cpus);
     let until = || Ok(wait(&target, join.limit, &interrupts, snapshot.at));

@@ -186,6 +186,7 @@ impl Recording {
             user_view,
             single_calls,
             in_pid_namespace,
+            by_programs: session.has_programs(),
         };
         let before = LostCpuTime::so_far();
         let mut merge = Merge::new(session.schema.clone());
