@@ -29,7 +29,7 @@ mod free_cpu;
 mod inside;
 mod phases;
 #[cfg(test)]
-mod tests;
+mod taken_cpus;
 
 use super::{Claim, Class, Inspection};
 use crate::account::Attribution;
@@ -340,6 +340,119 @@ fn remedy(language: &str) -> &'static str {
         }
         _ => {
             "Deal small pieces from a shared queue, the largest first, instead of one part per thread."
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{found, weighed};
+    use deadweight_report::report::CheckOutcome;
+
+    /// Two threads that work for so long, each with this function and so much rest before its end.
+    fn halves(one: u64, two: u64, functions: [&str; 2], rest: u64) -> String {
+        let end = one.max(two) + 500_000;
+        let thread = |tid: u64, cpu: u64, worked: u64, function: &str| {
+            let pause = match rest {
+                0 => String::new(),
+                rest => format!(
+                    "{} off blocked futex 1 0 9 0 : futex_wait_queue\n{} on woken-by 1\n",
+                    100_000,
+                    100_000 + rest
+                ),
+            };
+            format!(
+                "task {tid} app\n40000 cpu{cpu} on\n\
+                 {} sample near (r.c:60) <- {function} (r.c:80) <- start_thread @libc.so.6 <- clone3 @libc.so.6\n\
+                 {pause}{} exit\n{} off dead\n",
+                90_000,
+                40_000 + rest + worked,
+                45_000 + rest + worked
+            )
+        };
+        format!(
+            "cpus 2\nimage app path /bin/app language C\nimage libc.so.6 path /lib/libc.so.6\n\
+             task 1 app\n0 cpu0 on\n0 exec /bin/app\n0 main\n\
+             10000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n11000 fork 2 thread\n12000 back 2\n\
+             13000 syscall clone3 from all (r.c:90) <- main (r.c:99)\n14000 fork 3 thread\n15000 back 3\n\
+             20000 off blocked futex 1 0 9 0 : futex_wait_queue\n{end} on woken-by {}\n{} exit\n{} off dead\n{}{}",
+            if one > two { 2 } else { 3 },
+            end + 10_000,
+            end + 20_000,
+            thread(2, 0, one, functions[0]),
+            thread(3, 1, two, functions[1]),
+        )
+    }
+
+    #[test]
+    fn the_slower_half_is_found_where_it_is_started() {
+        let said = found(&halves(1_000_000, 9_000_000, ["half", "half"], 0));
+        assert!(
+            said.starts_with("imbalance 42 %") && said.contains("@ all:90: 2 threads"),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn on_a_disturbed_machine_it_is_refused_and_not_ruled_out() {
+        let disturbed = |one: u64, ns: u64| {
+            let back = 9_510_000 + ns;
+            halves(one, 9_000_000, ["half", "half"], 0).replace(
+                "9510000 exit\n9520000 off dead",
+                &format!(
+                    "9510000 off preempted\n{back} cpu0 on\n{} exit\n{} off dead",
+                    back + 10_000,
+                    back + 20_000
+                ),
+            ) + &format!("task 9 sha256sum outside\n9510000 cpu0 on\n{back} off preempted")
+        };
+        for (one, ns, seen) in [
+            (1_000_000, 1_000_000, true),
+            (1_000_000, 2_300_000, true),
+            (5_500_000, 2_300_000, false),
+        ] {
+            let said = found(&disturbed(one, ns));
+            assert_eq!(said.contains("imbalance"), seen, "{one} {ns}: {said}");
+        }
+        assert!(found(&disturbed(5_500_000, 100_000)).contains("imbalance"), "a near miss");
+        let report = weighed(&disturbed(1_000_000, 6_000_000));
+        assert!(report.findings.iter().all(|finding| finding.class != "imbalance"));
+        let check = report.checks.iter().find(|check| check.class == "imbalance").unwrap();
+        assert_eq!(check.outcome, CheckOutcome::NotCheckable);
+        assert_eq!(check.why, "other programs held the CPUs too often");
+    }
+
+    #[test]
+    fn one_that_had_no_cpu_while_the_other_took_its_pieces_is_refused() {
+        // Of its 9 ms, the second thread had a CPU for 4 and waited for one for so long, or ended before.
+        let waited = |ns: u64| {
+            let text = halves(9_000_000, 4_000_000 + ns, ["half", "half"], 0);
+            let from = "task 3 app\n40000 cpu1 on\n90000 sample";
+            assert!(text.contains(from), "{text}");
+            let pause = format!("100000 off preempted\n{} cpu1 on\n", 100_000 + ns);
+            let (before, after) = text.split_once(from).unwrap();
+            let (sample, rest) = after.split_once('\n').unwrap();
+            format!(
+                "{before}{from}{sample}\n{pause}{rest}task 9 make outside\n100000 cpu1 on\n{} off preempted",
+                100_000 + ns
+            )
+        };
+        assert!(!found(&waited(5_000_000)).contains("imbalance"), "{}", found(&waited(5_000_000)));
+        assert!(
+            found(&waited(1_000_000)).starts_with("imbalance"),
+            "{}",
+            found(&waited(1_000_000))
+        );
+    }
+
+    #[test]
+    fn even_halves_other_work_and_pauses_are_refused() {
+        for (text, why) in [
+            (halves(8_500_000, 9_000_000, ["half", "half"], 0), "even"),
+            (halves(1_000_000, 9_000_000, ["read", "work"], 0), "other work"),
+            (halves(1_000_000, 9_000_000, ["half", "half"], 9_000_000), "a pause"),
+        ] {
+            assert!(!found(&text).contains("imbalance"), "{why}: {}", found(&text));
         }
     }
 }
