@@ -14,8 +14,8 @@ use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Functions that run a script's steps, each of which calls what the step does: of CPython and of Perl.
-const LOOPS: [&str; 2] = ["_PyEval_EvalFrameDefault", "Perl_runops_standard"];
+/// Functions that run a script's steps, each of which calls what the step does: of CPython, Perl and PHP.
+const LOOPS: [&str; 3] = ["_PyEval_EvalFrameDefault", "Perl_runops_standard", "execute_ex"];
 /// How the names of V8's code begin through which a script's compiled code calls native functions.
 const LEAVES_SCRIPT: [&str; 2] = ["Builtins_CallApiCallback", "Builtins_CEntry"];
 /// If less than this part of the time below a function is in what it calls for these system calls, it does other things
