@@ -3,7 +3,9 @@
 //! # What it is
 //! The program asks the kernel the same question over and over. For each item it opens, stats,
 //! reads and closes the same few files, opens one anew for each line that it writes, or it asks for
-//! the clock, its process id or a setting in a loop. Or a new child closes all numbers that might be open.
+//! the clock, its process id or a setting in a loop. Or a new child closes all numbers that might be open. Or it gives the
+//! same order again and again: each switch of a coroutine saves the signal mask, each patch changes the protection of
+//! the same pages, each record is preceded by a seek, each random number is fetched by itself.
 //!
 //! # How deadweight knows
 //! Calls are counted by name and call site. As root, a number for the path is recorded with each call
@@ -16,7 +18,8 @@
 //! Walking a directory tree, or reading many files once each, be they of one size: every call asks
 //! about something new. A file that is emptied or replaced each time has to be opened. Calls that
 //! move data are *tiny-reads* or *tiny-writes*. Calls that change something are no questions:
-//! locking a file, marking a descriptor, watching a socket. A question about another connection
+//! locking a file, marking a descriptor, watching a socket. CPU time is another one each time: reading it is a
+//! finding where it takes much of the time, and may be wanted. A question about another connection
 //! each time is a new question, though the descriptor's number is the same.
 //!
 //! # What to do
@@ -31,6 +34,7 @@ mod advice;
 mod kinds;
 mod loading;
 mod not_open;
+mod orders;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
@@ -38,15 +42,13 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
-use crate::inspect::same_files::{
-    Reopened, asks_by_path, is_read_of_files, knows_paths, rechecks, reopened,
-};
+use crate::inspect::same_files::{asks_by_path, knows_paths, rechecks, reopened};
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
-use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
+use kinds::{goes_with_files, goes_with_starting, is_collectors, may_write_paths};
 
 pub(super) const CLASS: Class = Class {
     id: "repeated-syscalls",
@@ -54,9 +56,6 @@ pub(super) const CLASS: Class = Class {
     claim: Claim::Slices(claim),
     inspect,
 };
-
-/// Calls that open a file, and those on its descriptor.
-const OF_OPENING: &[&str] = &["open", "openat", "openat2", "close", "fstat"];
 
 /// What a function makes of the contents takes no more than so many times as long as loading them; else it does
 /// something besides.
@@ -79,15 +78,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if group.calls >= MANY && repeats_question(facts, group) {
         return true;
     }
-    let of_files = OF_OPENING.contains(&group.name) && is_of_files(facts, group);
-    let reads = is_read_of_files(group);
-    (of_files || reads || goes_with_opening(group))
-        && match reopened(facts, group.process) {
-            // A read between open and close belongs to the repetition.
-            Some(Reopened::Reading) => true,
-            Some(Reopened::Writing | Reopened::Sending | Reopened::Live) => !reads,
-            None => false,
-        }
+    orders::kind(facts, group).is_some() || goes_with_files(facts, group)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -98,15 +89,18 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             let calls = found.wall.of_process(account, *process).map(|e| e.count).sum();
             !goes_with_starting(found.facts, *process, calls)
         })
-        .flat_map(|process| [not_open::draft(found, process), draft(found, account, process)])
-        .flatten()
+        .flat_map(|process| {
+            let own = [not_open::draft(found, process), draft(found, account, process)];
+            own.into_iter().flatten().chain(orders::drafts(found, process))
+        })
         .collect()
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let of_process = || found.wall.of_process(account, process);
-    let entries = || of_process().filter(|entry| !not_open::is_at(facts, entry));
+    let entries =
+        || of_process().filter(|e| !not_open::is_at(facts, e) && orders::of(facts, e).is_none());
     let sum = Sum::of(entries());
     if sum.ns == Ns::ZERO {
         return None;
