@@ -42,7 +42,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
-use crate::inspect::same_files::{asks_by_path, knows_paths, rechecks, reopened};
+use crate::inspect::same_files::{Reopened, asks_by_path, knows_paths, rechecks, reopened};
 use crate::inspect::syscall_entry_cost::{at_least, user_side_per_call};
 use crate::inspect::{Draft, Sum, calls_by_name, library_code_for, processes_in, with_user_side};
 use deadweight_report::report::How;
@@ -124,13 +124,18 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let loads = if files { loading::of_functions(found, process, &sum.places) } else { Ns::ZERO };
-    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES))));
+    let live = matches!(purpose, Some(Reopened::Live));
+    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES))))
+        + if live { loading::of_live_files(found, process) } else { Ns::ZERO };
+    let first = by_name.first().map_or("", |name| name.0);
+    let asker = advice::library_that_asks(facts, first, &sum.places);
+    let least = if asker.is_some() { Ns::ZERO } else { at_least(sum.ns, sum.count) };
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
-        title: advice::title(purpose, files, by_name.first().map_or("", |name| name.0)),
+        title: advice::title(purpose, files, first),
         text: format!(
             "{name} asked the kernel {}: {}.",
             things(sum.count, "time"),
@@ -138,11 +143,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: sum.ns,
         saving: (saving + most).part(0.5),
-        range: (at_least(sum.ns, sum.count), most),
+        range: (least, most),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: loading::evidence(facts, process, around, purpose.is_some()),
-        remedy: advice::of(facts, process, purpose, files, &sum.places),
+        remedy: match asker {
+            Some(name) => advice::for_library(name),
+            None => advice::of(facts, process, purpose, files, &sum.places),
+        },
     })
 }
 
