@@ -20,7 +20,7 @@
 //!
 //! # What it is mistaken for
 //! A copy that is the program's job: from one of its buffers into another, asked for in its own
-//! line. Copies inside streams that read and write, and those of a library that sorts. Moves of less
+//! line. Copies inside streams that read and write, and those of a library that sorts or keeps a tree in order. Moves of less
 //! than 64 bytes, where registers show the length: they cost a call. A goroutine that gets a larger
 //! stack. Values moved piecewise are *struct-copies*.
 //!
@@ -77,6 +77,7 @@ fn claim(sample: &UserSample<'_>) -> bool {
             && !sample.under(SymbolRole::Sort)
             && !grows_stack(sample)
             && !is_for_a_digest(sample)
+            && !is_in_tree(sample)
             && (!sample.is_called_directly() || sample.allocates || shifts(sample))
 }
 
@@ -91,6 +92,12 @@ fn is_for_a_digest(sample: &UserSample<'_>) -> bool {
     // What such a package calls back, as a writer, is the program's own.
     let mut below = sample.symbols.functions(sample.stack).take(sample.symbol_roles.len());
     below.any(|name| packages.iter().any(|package| name.starts_with(package)))
+}
+
+/// Whether a tree of Rust's library keeps the keys of a node in order: that is the insertion itself.
+fn is_in_tree(sample: &UserSample<'_>) -> bool {
+    let mut below = sample.symbols.functions(sample.stack).take(sample.symbol_roles.len());
+    below.any(|name| name.trim_start_matches('<').starts_with("alloc::collections::btree::"))
 }
 
 /// Whether the program's own line moves bytes within one buffer, to make room or to close a gap.
@@ -311,8 +318,10 @@ mod tests {
     }
 
     #[test]
-    fn moves_of_a_sort_are_refused() {
-        for sort in ["qsort_r @libc.so.6", "core::slice::sort::stable::merge", "sort.Stable"] {
+    fn moves_of_a_sort_and_of_a_tree_are_refused() {
+        let tree = "alloc::collections::btree::node::slice_insert";
+        for sort in ["qsort_r @libc.so.6", "core::slice::sort::stable::merge", "sort.Stable", tree]
+        {
             let copies = format!(
                 "__memcpy_avx_unaligned @libc.so.6 <- {sort} <- rank (app.c:9) <- main (app.c:20)"
             );

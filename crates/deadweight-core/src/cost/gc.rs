@@ -288,8 +288,9 @@ fn remedy(language: &str) -> &'static str {
              memory: GOGC=400, or debug.SetGCPercent(400) with GOMEMLIMIT as a bound."
         }
         "Crystal" => {
-            "Use structs instead of classes for small values, reuse buffers, and give the \
-             collector a larger heap: GC_INITIAL_HEAP_SIZE=256M, or GC_FREE_SPACE_DIVISOR=1."
+            "Put texts together by String.build instead of `+=`, use structs instead of classes for small values, \
+             reuse buffers, and give the collector a larger heap: GC_INITIAL_HEAP_SIZE=256M, or \
+             GC_FREE_SPACE_DIVISOR=1."
         }
         _ => "Keep fewer pointers alive and allocate less, or collect less often.",
     }

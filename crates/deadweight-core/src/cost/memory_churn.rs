@@ -25,6 +25,8 @@
 //! Scratch planes of 600 KiB allocated and freed for every video frame.
 //! In `tests/programs`: `churn.c`.
 
+mod advice;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
@@ -94,7 +96,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let churn = facts.churn.of(process);
     let amount = calls.ns + faults.ns;
     let saving = with_user_side(found, process, amount, faults.count, ENTRY_AND_EXIT);
-    let places = places(facts, &calls, &faults, amount);
+    let places = places(facts, process, &calls, &faults, amount);
     let net = found.wall.net();
     let with_caches =
         |part: f64| saving + (net - saving).part((saving.share_of(net) * part).min(1.0));
@@ -122,12 +124,19 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
              includes an estimate of that"
                 .into(),
         ],
-        remedy: remedy(facts, process),
+        remedy: advice::remedy(facts, process),
     }
 }
 
-/// The line that allocates first, as it is the one to change; then the heaviest of those that give back and touch.
-fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site> {
+/// The line that allocates first, as it is the one to change; then the heaviest of those that give back and touch. First
+/// the line that trims the heap, where one does: without it, nothing is given back.
+fn places(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    calls: &Sum,
+    faults: &Sum,
+    amount: Ns,
+) -> Vec<Site> {
     let timeline = facts.timeline;
     let stack = |call: &CallId| CallSite::Stack(timeline.calls[call.index()].site);
     let taking: BTreeSet<CallSite> = facts.churn.taking().iter().map(stack).collect();
@@ -141,7 +150,11 @@ fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site>
     let ns = |places: &Weights| Ns(places.values().map(|w| w.amount).sum());
     let all = |sum: &Sum| (count(&sum.places).max(1), ns(&sum.places));
     let mut found: Vec<Site> = Vec::new();
-    for (sum, places) in [(calls, &takes), (calls, &gives), (faults, &faults.places)] {
+    let mut order = [(calls, &takes), (calls, &gives), (faults, &faults.places)];
+    if advice::trims(facts, process) {
+        order.swap(0, 1);
+    }
+    for (sum, places) in order {
         let (counted, in_places) = all(sum);
         let part = ns(places).share_of(in_places) * sum.ns.share_of(amount);
         for mut site in sites(facts.symbols(), places, sum.count * count(places) / counted) {
@@ -156,10 +169,6 @@ fn places(facts: &Facts<'_>, calls: &Sum, faults: &Sum, amount: Ns) -> Vec<Site>
     }
     found
 }
-
-/// For the heap of glibc's `malloc`, in any program: it then grows in larger steps and keeps what is free.
-const FOR_HEAP: &str = "Start it with MALLOC_TOP_PAD_=67108864 MALLOC_TRIM_THRESHOLD_=536870912 MALLOC_MMAP_THRESHOLD_=33554432 in the \
-    environment: malloc then takes its heap in larger steps, and keeps what is free until the end.";
 
 /// Whether it is mostly the heap of glibc's `malloc`, which takes and gives back by `brk`.
 pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
@@ -197,44 +206,6 @@ pub(crate) fn maps_itself(facts: &Facts<'_>, process: ProcessId) -> f64 {
         own += if is_own(stack) { *calls } else { 0 };
     }
     own as f64 / all.max(1) as f64
-}
-
-/// What to do where the program maps memory itself: no setting of `malloc` keeps that.
-const MAPPED: &str = "Keep the mapping and use it again: madvise(MADV_DONTNEED) or clearing it gives zeros, too, if it must be empty.";
-
-fn remedy(facts: &Facts<'_>, process: ProcessId) -> String {
-    if maps_itself(facts, process) > 0.5 {
-        return MAPPED.into();
-    }
-    let of_process = facts.processes.get(process);
-    let image = of_process.image.and_then(|image| facts.symbols().images.get(image.index()));
-    let in_source = in_source(&of_process.language);
-    match is_of_heap(facts, process) {
-        true if image.is_none_or(|image| image.has_lines) => format!("{in_source} {FOR_HEAP}"),
-        true => FOR_HEAP.into(),
-        false => in_source.into(),
-    }
-}
-
-fn in_source(language: &str) -> &'static str {
-    match language {
-        "C" | "C++" => {
-            "Allocate the buffers once before the loop and reuse them. Without a change of code: \
-             mallopt(M_MMAP_THRESHOLD, 1 << 30) and mallopt(M_TRIM_THRESHOLD, 1 << 30), or the \
-             environment's GLIBC_TUNABLES; the process then keeps its peak memory."
-        }
-        "Rust" => {
-            "Keep the Vec across iterations and clear() it instead of making a new one; or use an \
-             allocator that keeps large blocks."
-        }
-        "Go" => "Keep the slice across iterations (buf = buf[:0]), or use sync.Pool.",
-        "Zig" => {
-            "Allocate once outside the loop; page_allocator maps and unmaps on every call, so put \
-             an arena or a general purpose allocator on top of it."
-        }
-        "Crystal" => "Keep the buffer across iterations and #clear it.",
-        _ => "Allocate the buffers once before the loop and reuse them.",
-    }
 }
 
 #[cfg(test)]

@@ -3,7 +3,9 @@
 //! # What it is
 //! The program asks the kernel the same question over and over. For each item it opens, stats,
 //! reads and closes the same few files, opens one anew for each line that it writes, or it asks for
-//! the clock, its process id or a setting in a loop. Or a new child closes all numbers that might be open.
+//! the clock, its process id or a setting in a loop. Or a new child closes all numbers that might be open. Or it gives the
+//! same order again and again: each switch of a coroutine saves the signal mask, each patch changes the protection of
+//! the same pages, each record is preceded by a seek, each random number is fetched by itself.
 //!
 //! # How deadweight knows
 //! Calls are counted by name and call site. As root, a number for the path is recorded with each call
@@ -16,7 +18,8 @@
 //! Walking a directory tree, or reading many files once each, be they of one size: every call asks
 //! about something new. A file that is emptied or replaced each time has to be opened. Calls that
 //! move data are *tiny-reads* or *tiny-writes*. Calls that change something are no questions:
-//! locking a file, marking a descriptor, watching a socket. A question about another connection
+//! locking a file, marking a descriptor, watching a socket. CPU time is another one each time: reading it is a
+//! finding where it takes much of the time, and may be wanted. A question about another connection
 //! each time is a new question, though the descriptor's number is the same.
 //!
 //! # What to do
@@ -31,6 +34,7 @@ mod advice;
 mod kinds;
 mod loading;
 mod not_open;
+mod orders;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
@@ -38,16 +42,14 @@ use crate::facts::Facts;
 use crate::facts::call_site::sites;
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
-use crate::inspect::same_files::{
-    Reopened, asks_by_path, is_read_of_files, knows_paths, rechecks, reopened,
-};
+use crate::inspect::same_files::{Reopened, asks_by_path, knows_paths, rechecks, reopened};
 use crate::inspect::syscalls::entry_cost::{at_least, user_side_per_call};
 use crate::inspect::syscalls::{interpreter, library_code_for};
 use crate::inspect::{Draft, Sum, calls_by_name, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
-use kinds::{goes_with_opening, goes_with_starting, is_collectors, is_of_files, may_write_paths};
+use kinds::{goes_with_files, goes_with_starting, is_collectors, may_write_paths};
 
 pub(super) const CLASS: Class = Class {
     id: "repeated-syscalls",
@@ -55,9 +57,6 @@ pub(super) const CLASS: Class = Class {
     claim: Claim::Slices(claim),
     inspect,
 };
-
-/// Calls that open a file, and those on its descriptor.
-const OF_OPENING: &[&str] = &["open", "openat", "openat2", "close", "fstat"];
 
 /// What a function makes of the contents takes no more than so many times as long as loading them; else it does
 /// something besides.
@@ -80,15 +79,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     if group.calls >= MANY && repeats_question(facts, group) {
         return true;
     }
-    let of_files = OF_OPENING.contains(&group.name) && is_of_files(facts, group);
-    let reads = is_read_of_files(group);
-    (of_files || reads || goes_with_opening(group))
-        && match reopened(facts, group.process) {
-            // A read between open and close belongs to the repetition.
-            Some(Reopened::Reading) => true,
-            Some(Reopened::Writing | Reopened::Sending | Reopened::Live) => !reads,
-            None => false,
-        }
+    orders::kind(facts, group).is_some() || goes_with_files(facts, group)
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
@@ -99,15 +90,18 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
             let calls = found.wall.of_process(account, *process).map(|e| e.count).sum();
             !goes_with_starting(found.facts, *process, calls)
         })
-        .flat_map(|process| [not_open::draft(found, process), draft(found, account, process)])
-        .flatten()
+        .flat_map(|process| {
+            let own = [not_open::draft(found, process), draft(found, account, process)];
+            own.into_iter().flatten().chain(orders::drafts(found, process))
+        })
         .collect()
 }
 
 fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let of_process = || found.wall.of_process(account, process);
-    let entries = || of_process().filter(|entry| !not_open::is_at(facts, entry));
+    let entries =
+        || of_process().filter(|e| !not_open::is_at(facts, e) && orders::of(facts, e).is_none());
     let sum = Sum::of(entries());
     if sum.ns == Ns::ZERO {
         return None;
@@ -132,13 +126,19 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let loads = if files { loading::of_functions(found, process, &sum.places) } else { Ns::ZERO };
     let interpreted = interpreter::around(found, process, &sum.places);
-    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES)))) + interpreted;
+    let live = matches!(purpose, Some(Reopened::Live));
+    let most = saving.max(sum.ns + loads.min(Ns(sum.ns.0.saturating_mul(MAKES))))
+        + interpreted
+        + if live { loading::of_live_files(found, process) } else { Ns::ZERO };
+    let first = by_name.first().map_or("", |name| name.0);
+    let asker = advice::library_that_asks(facts, first, &sum.places);
+    let least = if asker.is_some() { Ns::ZERO } else { at_least(sum.ns, sum.count) };
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
-        title: advice::title(purpose, files, by_name.first().map_or("", |name| name.0)),
+        title: advice::title(purpose, files, first),
         text: format!(
             "{name} asked the kernel {}: {}.",
             things(sum.count, "time"),
@@ -146,11 +146,14 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount: sum.ns,
         saving: (saving + most).part(0.5),
-        range: (at_least(sum.ns, sum.count), most),
+        range: (least, most),
         how: How::Exact,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: loading::evidence(facts, process, (around, interpreted), purpose.is_some()),
-        remedy: advice::of(facts, process, purpose, files, &sum.places),
+        remedy: match asker {
+            Some(name) => advice::for_library(name),
+            None => advice::of(facts, process, purpose, files, &sum.places),
+        },
     })
 }
 
@@ -465,21 +468,6 @@ mod tests {
     fn a_program_is_found_whatever_its_name_is() {
         let text = asking(&["getppid = 1"]).replace("task 1 a", "task 1 node");
         assert!(found(&text).starts_with("repeated-syscalls 50 %"), "{}", found(&text));
-    }
-
-    #[test]
-    fn calls_of_a_collector_are_refused() {
-        let ask = |at| {
-            format!(
-                "{at} syscall getppid from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",
-                at + 200
-            )
-        };
-        let asked = repeat(1000, 0, 400, ask);
-        let text = format!("task 1 a\n0 on\n0 main\n{asked}400000 exit\n400000 off dead");
-        assert_eq!(found(&text), "");
-        let own = text.replace("libgc.so.1+0x1a2b <- ", "");
-        assert!(found(&own).starts_with("repeated-syscalls"), "{}", found(&own));
     }
 
     #[test]

@@ -81,7 +81,7 @@ pub(crate) fn repeats_question(facts: &Facts<'_>, group: &CallGroup) -> bool {
 
 /// Whether a call asks for CPU time, which is another one each time: CLOCK_PROCESS_CPUTIME_ID, CLOCK_THREAD_CPUTIME_ID, and
 /// the clocks of other processes, which are negative (clock_getcpuclockid(3)).
-fn is_of_cpu_time(name: &str, args: &[u64; 4]) -> bool {
+pub(crate) fn is_of_cpu_time(name: &str, args: &[u64; 4]) -> bool {
     let clock = args[0] & 0xffff_ffff;
     name == "clock_gettime" && (matches!(clock, 2 | 3) || clock >= 1 << 31)
 }

@@ -1,9 +1,10 @@
 //! What is asked again, in a few words, and what to do instead. Not for which calls are questions.
 
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weight, Weights};
+use crate::facts::call_site::{CallSite, Weight, Weights, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::same_files::Reopened;
+use std::collections::BTreeMap;
 
 /// For files that are opened for each write.
 const KEEP_OPEN: &str = "Open each file once and keep it open; in a shell, redirect the whole loop. If another \
@@ -15,7 +16,7 @@ const CACHE: &str = "Keep the descriptors of files that are sent often, and chec
 
 /// For files of `/proc` and `/sys`.
 const READ_AGAIN: &str = "Keep each of them open, and read it again from its start (pread at offset 0): the kernel \
-    writes it anew each time.";
+    writes it anew each time. What does not change, as the number of CPUs, need be asked only once.";
 
 /// For `localtime`, `mktime` and `strftime`, which look at /etc/localtime each time.
 const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether the time zone has changed: call \
@@ -69,6 +70,37 @@ pub(super) fn of(
     }
 }
 
+/// The library's function that asks where it is in a file, if most of these calls are made by one that is more than a
+/// seek: the program cannot keep the answer.
+pub(super) fn library_that_asks<'f>(
+    facts: &'f Facts<'_>,
+    call: &str,
+    places: &Weights,
+) -> Option<&'f str> {
+    if call != "lseek" {
+        return None;
+    }
+    let symbols = facts.symbols();
+    let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
+    for (site, weight) in places {
+        let mut library =
+            site.frames(symbols).take_while(|(at, frame)| !is_own(symbols, at, frame));
+        let asks = library.by_ref().last().map_or("", |(_, frame)| symbols.name(frame.function));
+        *asked.entry(asks).or_default() += weight.count;
+    }
+    let all: u64 = asked.values().sum();
+    let (name, most) = asked.into_iter().max_by_key(|(_, count)| *count)?;
+    let seeks = name.is_empty() || name.contains("seek") || name.contains("tell");
+    (!seeks && most * 2 > all).then_some(name)
+}
+
+/// For such a function.
+pub(super) fn for_library(name: &str) -> String {
+    format!(
+        "{name} asks for its place in the file each time: read the file once, and keep what {name} returns in a table."
+    )
+}
+
 /// Whether at least half of the calls are the C library's, which looks whether the time zone has changed.
 fn is_of_time_zone(facts: &Facts<'_>, places: &Weights) -> bool {
     let symbols = facts.symbols();
@@ -83,4 +115,33 @@ fn is_of_time_zone(facts: &Facts<'_>, places: &Weights) -> bool {
     };
     let of_zone = amount(&mut places.iter().filter(|(site, _)| looks(site)));
     of_zone > 0 && of_zone * 2 >= amount(&mut places.iter())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{repeat, weighed};
+
+    /// The range and advice of a program that asks 1000 times where it is in a file, through this function.
+    fn asking(through: &str) -> (f64, String) {
+        let ask = |at: u64| {
+            let to = at + 200;
+            format!("{at} syscall lseek 3 0 1 from {through}uid (a.c:7) <- main\n{to} back 0\n")
+        };
+        let report = weighed(&format!(
+            "image a path /bin/a\nimage libc.so.6 path /lib/libc.so.6\ntask 1 a\n0 fd 3 /users\n0 on\n0 exec /bin/a\n\
+             0 main\n{}400000 exit\n400000 off dead",
+            repeat(1000, 0, 400, ask)
+        ));
+        (report.findings[0].low, report.findings[0].remedy.clone())
+    }
+
+    #[test]
+    fn an_answer_that_only_the_library_has_is_no_certain_saving_and_a_position_asked_for_is() {
+        let (low, remedy) = asking("fgetpwent @libc.so.6 <- ");
+        assert!(low == 0.0 && remedy.starts_with("fgetpwent asks"), "{low} {remedy}");
+        for own in ["ftell @libc.so.6 <- ", "lseek @libc.so.6 <- ", ""] {
+            let (low, remedy) = asking(own);
+            assert!(low > 0.3 && remedy.starts_with("Ask once"), "{own}: {low} {remedy}");
+        }
+    }
 }

@@ -5,13 +5,30 @@ use crate::facts::call_groups::CallGroup;
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::questions::Births;
+use crate::inspect::same_files::{Reopened, is_read_of_files, reopened};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_trace::ids::StackId;
 use deadweight_trace::units::Ns;
 
+/// Calls that open a file, and those on its descriptor.
+const OF_OPENING: &[&str] = &["open", "openat", "openat2", "close", "fstat"];
+
+/// Whether the calls open the same files again and again, or go with that.
+pub(super) fn goes_with_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
+    let of_files = OF_OPENING.contains(&group.name) && is_of_files(facts, group);
+    let reads = is_read_of_files(group);
+    (of_files || reads || goes_with_opening(group))
+        && match reopened(facts, group.process) {
+            // A read between open and close belongs to the repetition.
+            Some(Reopened::Reading) => true,
+            Some(Reopened::Writing | Reopened::Sending | Reopened::Live) => !reads,
+            None => false,
+        }
+}
+
 /// Whether the descriptors of these calls, if they have any, are files'.
-pub(super) fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
+fn is_of_files(facts: &Facts<'_>, group: &CallGroup) -> bool {
     match group.kind {
         Some(ObjectKind::File) => true,
         None | Some(ObjectKind::Unknown) => {
@@ -43,7 +60,7 @@ pub(super) fn is_collectors(facts: &Facts<'_>, group: &CallGroup) -> bool {
 }
 
 /// Whether these calls go with opening a file.
-pub(super) fn goes_with_opening(group: &CallGroup) -> bool {
+fn goes_with_opening(group: &CallGroup) -> bool {
     let asks = matches!(group.name, "fcntl" | "ioctl" | "lseek");
     let on_files = group.kind == Some(ObjectKind::File) && group.per_object() <= 8;
     // The kernel refuses to watch files: Go's library tries.
@@ -64,4 +81,24 @@ pub(super) fn goes_with_starting(facts: &Facts<'_>, process: ProcessId, calls: u
     let children = facts.processes.get(process).children.iter();
     let started = children.filter(|child| facts.processes.get(**child).executed()).count();
     calls < FOR_EACH * u64::try_from(started).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{found, repeat};
+
+    #[test]
+    fn calls_of_a_collector_are_refused() {
+        let ask = |at| {
+            format!(
+                "{at} syscall getppid from libgc.so.1+0x1a2b <- split (a.cr:7) <- main\n{} back 0\n",
+                at + 200
+            )
+        };
+        let asked = repeat(1000, 0, 400, ask);
+        let text = format!("task 1 a\n0 on\n0 main\n{asked}400000 exit\n400000 off dead");
+        assert_eq!(found(&text), "");
+        let own = text.replace("libgc.so.1+0x1a2b <- ", "");
+        assert!(found(&own).starts_with("repeated-syscalls"), "{}", found(&own));
+    }
 }

@@ -1,10 +1,12 @@
 //! The functions that load a file each time: what they make of the contents need not be made again either.
 
+use super::CLASS;
+use crate::account::{AccountId, Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
-use crate::inspect::same_files::{SeenOpenings, opened_paths};
+use crate::inspect::same_files::{SeenOpenings, is_read_of_files, opened_paths};
 use crate::inspect::syscalls::interpreter;
 use deadweight_report::wording::time;
 use deadweight_trace::ids::NameId;
@@ -33,6 +35,17 @@ pub(super) fn of_functions(found: &Inspection<'_, '_>, process: ProcessId, place
     calls.retain(|_, calls| *calls * MAKES >= all);
     let loads = |site: CallSite| own(site).iter().any(|function| calls.contains_key(function));
     found.wall.user_time_of(process).map(|entry| entry.sampled_at(loads)).sum()
+}
+
+/// Reading the kernel's files, which is needed as long as they are asked: what does not change, need not be.
+pub(super) fn of_live_files(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
+    let reads = |entry: &&Entry| {
+        let Detail::Calls(group) = entry.detail else { return false };
+        let claimed = entry.account == AccountId::of_class(CLASS.id);
+        !claimed && is_read_of_files(found.facts.call_groups.get(group))
+    };
+    let entries = found.wall.entries.iter().filter(|entry| entry.process == process);
+    entries.filter(reads).map(|entry| entry.ns).sum()
 }
 
 /// What else is known: library code around the calls, and of how many paths they are.
