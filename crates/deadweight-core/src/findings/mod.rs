@@ -10,7 +10,7 @@ mod same_place;
 
 use crate::account::AccountId;
 use crate::attribute;
-use crate::cost::{CLASSES, is_of_heap};
+use crate::cost::{CLASSES, helps_by_environment};
 use crate::facts::Facts;
 use crate::facts::call_site::{is_interpreted, is_system_image};
 use crate::inspect::shares::Own;
@@ -144,7 +144,7 @@ impl Draft {
 
     /// Whether a setting of the environment helps, without a change of the code.
     fn helps_by_environment(&self, facts: &Facts<'_>) -> bool {
-        self.class == "memory-churn" && is_of_heap(facts, self.process)
+        self.class == "memory-churn" && helps_by_environment(facts, self.process)
     }
 
     /// Whether it accuses the code of an interpreter, which is not the author's.
