@@ -89,15 +89,15 @@ fn purpose(sample: &UserSample<'_>) -> Purpose {
         "RefCount",
     ];
     const LOCK: [&str; 5] = ["Mutex", "mutex", "RwLock", "Spinlock", "spin_lock"];
-    let names: Vec<&str> = sample
-        .frames()
-        .take(sample.symbol_roles.len() + 1)
-        .map(|(_, frame)| sample.symbols.name(frame.function))
-        .collect();
+    // Go's inlined lock has a line of its file, and the name of the function around it.
+    const LOCK_FILES: [&str; 2] = ["sync/mutex.go", "sync/rwmutex.go"];
+    let frames = || sample.frames().take(sample.symbol_roles.len() + 1).map(|(_, frame)| frame);
+    let names: Vec<&str> = frames().map(|frame| sample.symbols.name(frame.function)).collect();
     let named = |marks: &[&str]| names.iter().any(|n| marks.iter().any(|mark| n.contains(mark)));
+    let mut files = frames().map(|frame| sample.symbols.name(frame.file));
     if named(&SHARED) {
         Purpose::Shared
-    } else if named(&LOCK) {
+    } else if named(&LOCK) || files.any(|file| LOCK_FILES.iter().any(|l| file.ends_with(l))) {
         Purpose::Lock
     } else {
         Purpose::Other
@@ -248,6 +248,18 @@ mod tests {
         expect![[r#"
             atomics 40 % (0..57) @ count:2: app spent 39.8 µs of its 100 µs in atomic operations (40 %). Only the author of the program knows whether they are needed.
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn an_inlined_lock_is_found_as_a_lock_and_refused_as_a_counter() {
+        let said = |file: &str| {
+            let inside = format!("token.unpack ({file}:63) @0x1465 <- main.main (a.go:9)");
+            found(&coded("Go", COUNT, &[(40, &inside), (60, "main.work (a.go:5) <- main.main")]))
+        };
+        let lock = said("internal/sync/mutex.go");
+        assert!(lock.contains("(40 %), on the words of locks."), "{lock}");
+        let counter = said("token/mutex_count.go");
+        assert!(counter.contains("(40 %). Only the author"), "{counter}");
     }
 
     #[test]

@@ -33,14 +33,15 @@
 //! A session window with a heap object per event: a million pointers marked again and again.
 //! In `tests/programs`: `live_pointers.go`, `many_dicts.py`.
 
+mod places;
+
 use super::{AccountId, Claim, Class, Inspection, text_conversion};
 use crate::account::Detail;
-use crate::facts::call_site::{Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::allocating::{Allocating, waited, waits_caused_by};
 use crate::inspect::growth;
-use crate::inspect::shares::{Share, sampled_sites};
+use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
@@ -155,7 +156,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         saving: saving + cold[0],
         range: (low.min(saving), (high + held).max(saving) + cold[1]),
         how: How::Estimate,
-        sites: sampled_sites(facts.symbols(), &lines(found, process)),
+        sites: places::sites(found, process),
         evidence,
         remedy: remedy(language).into(),
     })
@@ -228,24 +229,6 @@ fn faults_instead(found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
     }
     let pages = allocating.ns.part(HANDED_OUT).0 / PAGE;
     Ns((took.0 / met).saturating_mul(pages.saturating_sub(met)))
-}
-
-/// Where the program's own code allocates or helps the collector: the lines to change.
-fn lines(found: &Inspection<'_, '_>, process: ProcessId) -> Weights {
-    let mut places = Weights::new();
-    // GHC's code has a stack of its own: the C stack ends at the scheduler, which is no line to change.
-    if found.facts.processes.get(process).language == "Haskell" {
-        return places;
-    }
-    for class in [CLASS.id, "allocation"] {
-        if let Some(share) = Share::of(found.cpu, AccountId::of_class(class), process) {
-            add(&mut places, &share.places);
-        }
-    }
-    places.retain(|site, _| {
-        site.stack().is_some_and(|stack| found.facts.sample(stack).own.is_some())
-    });
-    places
 }
 
 /// Whether a collection copies each object that lives: a larger heap saves nothing if all do.

@@ -7,7 +7,7 @@
 //! program asks for it.
 //!
 //! # How deadweight knows
-//! `munmap`, a shrinking `brk` and `madvise` name the ranges that are given back. A page fault in
+//! `munmap`, `madvise` and a shrinking `brk` or `mremap` name the ranges that are given back. A page fault in
 //! such a range is the price of taking the memory again, as is the second fault of a page that is
 //! read before it is written. Only these calls count, and those that map such a range again. Calls
 //! and faults are exact, and the low end of the saving. Fresh pages are in no cache: a part of the program's own work
@@ -30,16 +30,16 @@ mod advice;
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
-use crate::facts::call_groups::CallGroup;
-use crate::facts::call_site::{CallSite, Weights, image_path, is_runtime, sites};
+use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, things, time};
-use deadweight_trace::ids::{CallId, StackId};
-use deadweight_trace::symbols::is_c_library;
+use deadweight_trace::ids::CallId;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
+
+pub(crate) use advice::{helps_by_environment, maps_itself};
 
 pub(super) const CLASS: Class = Class {
     id: "memory-churn",
@@ -170,44 +170,6 @@ fn places(
     found
 }
 
-/// Whether it is mostly the heap of glibc's `malloc`, which takes and gives back by `brk`.
-pub(crate) fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
-    let symbols = facts.symbols();
-    // The C library's own function calls `brk`: other allocators have theirs.
-    let by_glibc = |stack: &StackId| {
-        let mut frames = CallSite::Stack(*stack).frames(symbols).map(|(at, _)| at.image);
-        let image = frames.next().and_then(|image| symbols.images.get(image.index()));
-        image.is_some_and(|image| symbols.name(image.path).ends_with("/libc.so.6"))
-    };
-    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let (heap, all) = groups.filter(|group| group.churns).fold((0, 0), |(heap, all), group| {
-        let of_heap = group.name == "brk" && group.sites.keys().any(by_glibc);
-        (heap + if of_heap { group.calls } else { 0 }, all + group.calls)
-    });
-    heap > 0 && heap * 2 >= all
-}
-
-/// The part of the churning calls, in 0..=1, that the program makes itself: right above the C library's function.
-pub(crate) fn maps_itself(facts: &Facts<'_>, process: ProcessId) -> f64 {
-    let symbols = facts.symbols();
-    let maps = |name: &str| name.contains("map") || name.contains("madvise");
-    let is_own = |stack: &StackId| {
-        let frames = CallSite::Stack(*stack).frames(symbols);
-        let mut frames =
-            frames.map(|(at, frame)| (image_path(symbols, at), symbols.name(frame.function)));
-        frames.next().is_some_and(|(path, name)| is_c_library(path) && maps(name))
-            && frames.next().is_some_and(|(path, _)| !is_c_library(path))
-    };
-    let (mut own, mut all) = (0, 0);
-    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
-    let maps = |group: &&CallGroup| group.churns && group.name != "brk";
-    for (stack, calls) in groups.filter(maps).flat_map(|group| &group.sites) {
-        all += calls;
-        own += if is_own(stack) { *calls } else { 0 };
-    }
-    own as f64 / all.max(1) as f64
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, repeat, weighed};
@@ -289,6 +251,44 @@ mod tests {
         let finding = first(&heap("/lib/x86_64-linux-gnu/libc.so.6"));
         assert!(finding.is_some_and(|f| f.remedy.starts_with("Start it with MALLOC_TOP_PAD_")));
         assert!(first(&heap("/lib/ld-musl-x86_64.so.1")).is_none());
+    }
+
+    /// An interpreter without a line of the author in its stacks: what it maps, read, shrink and give back.
+    fn reads_into_new_blocks(below: &str) -> String {
+        let frame = |at: u64| {
+            format!(
+                "{at} syscall mmap 266240 3 34 0 from mmap @libc.so.6{below}\n{} back 0x7f0000000000\n\
+                 {} fault 0x7f0000000000 from sock_recv @python3 <- main @python3\n{} fault-end\n\
+                 {} syscall mremap 0x7f0000000000 266240 4096 1 from mremap @libc.so.6{below}\n\
+                 {} back 0x7f0000000000\n{} syscall munmap 0x7f0000000000 4096 from munmap @libc.so.6{below}\n\
+                 {} back 0\n",
+                at + 60,
+                at + 100,
+                at + 140,
+                at + 200,
+                at + 260,
+                at + 300,
+                at + 360
+            )
+        };
+        format!(
+            "image python3 path /usr/bin/python3 language Python no-lines\nimage libc.so.6 path /lib/libc.so.6 no-lines\n\
+             task 1 python3\n0 on\n0 exec /usr/bin/python3\n0 main\n{}80000 exit\n80000 off dead",
+            repeat(80, 0, 1000, frame)
+        )
+    }
+
+    #[test]
+    fn single_blocks_of_an_interpreter_are_found_where_malloc_maps_them() {
+        let below = " <- realloc @libc.so.6 <- bytes_new @python3 <- main @python3";
+        let report = weighed(&reads_into_new_blocks(below));
+        let finding = report.findings.first().expect("a finding");
+        assert!(finding.remedy.starts_with("Start it with MALLOC_TOP_PAD_"), "{finding:?}");
+        // All but the first block: its page, and the three calls around it.
+        assert_eq!(finding.amount_ns, 79 * (60 + 40 + 60 + 60), "{finding:?}");
+        // Arenas of its own objects: nobody changes that.
+        let below = " <- arena_map @python3 <- main @python3";
+        assert!(weighed(&reads_into_new_blocks(below)).findings.is_empty());
     }
 
     #[test]

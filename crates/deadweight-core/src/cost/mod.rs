@@ -55,7 +55,7 @@ use deadweight_report::account::{IDLE, PAGE_FAULTS, SYSTEM_CALLS, UNEXPLAINED, U
 pub(crate) use bounds_checks::checked_loops;
 pub(crate) use false_sharing::part_of as falsely_shared;
 pub(crate) use imbalance::chance as uneven_by_chance;
-pub(crate) use memory_churn::{is_of_heap, maps_itself};
+pub(crate) use memory_churn::{helps_by_environment, maps_itself};
 pub(crate) use missed_inlining::called as called_small;
 pub(crate) use network_turns::of_service as held_back_answers;
 pub(crate) use wait_disk::SYNCS;

@@ -362,6 +362,21 @@ mod tests {
     }
 
     #[test]
+    fn a_producer_is_found_and_the_kernels_worker_that_hands_over_is_refused() {
+        let waits = |waker: &str| {
+            found(&format!(
+                "task 1 app\n0 fd 3 socket:[7]\n0 on\n100 off blocked epoll_wait 4 : ep_poll\n800 on woken-by 9\n\
+                 810 back 1\n820 syscall read 3 40\n830 back 40\n1000 exit\n1000 off dead\n\
+                 task 9 {waker} outside\n0 on"
+            ))
+        };
+        assert!(waits("peer").contains("until peer delivered input"), "{}", waits("peer"));
+        let handed_over = waits("kworker/u8:0");
+        assert!(handed_over.contains("until data arrived"), "{handed_over}");
+        assert!(!handed_over.contains("kworker"), "{handed_over}");
+    }
+
+    #[test]
     fn one_whole_wait_among_many_hand_overs_makes_no_slow_producer() {
         use super::{AccountId, Detail, Entry, ProcessId, WaitsFor, is_ends};
         let input = AccountId::of_class("wait-input");

@@ -1,6 +1,6 @@
 //! Memory that a process gave back to the kernel and took again: which page faults it caused.
 //!
-//! Exact: the ranges are in the trace (`munmap`, a shrinking `brk`, `madvise`), and so is the
+//! Exact: the ranges are in the trace (`munmap`, a shrinking `brk` or `mremap`, `madvise`), and so is the
 //! address of every fault. A page's first fault is never churn, whatever happens to it later. Pages that
 //! nobody had touched are not given back: a reserve around an aligned mapping is only trimmed. A page that is read
 //! before it is written faults twice, as the kernel maps its page of zeros first: both are the price of taking it.
@@ -20,7 +20,7 @@ const GIVES_BACK: [u64; 2] = [4, 8];
 /// `MAP_ANONYMOUS` of `mmap`'s flags. From the kernel's uapi headers.
 pub(crate) const MAP_ANONYMOUS: u64 = 0x20;
 /// The calls that are replayed; those that may copy the memory, for whatever a write faults again then.
-const CALLS: [&str; 7] = ["mmap", "munmap", "brk", "madvise", "fork", "clone", "clone3"];
+const CALLS: [&str; 8] = ["mmap", "munmap", "mremap", "brk", "madvise", "fork", "clone", "clone3"];
 /// Bytes of a page, at the least.
 const PAGE: u64 = 4096;
 /// Ranges remembered per process; more means that the memory is scattered anyway.
@@ -51,6 +51,8 @@ pub(crate) struct Tally {
     pub(crate) faults: u64,
     /// Releases since memory was last taken again, and their bytes.
     since: (Vec<CallId>, u64),
+    /// Calls that had cut off untouched parts of that memory.
+    cuts: Vec<CallId>,
 }
 
 /// The memory of a program: an exec begins with a new one.
@@ -63,6 +65,8 @@ struct Memory {
     released: Ranges,
     /// Pages that were taken again by one fault.
     retaken: Ranges,
+    /// Mappings that were made smaller in place: where they start, and by which call.
+    cut: BTreeMap<u64, CallId>,
     /// Mapped files, start to end: giving them back is closing a file, not giving memory back.
     files: BTreeMap<u64, u64>,
     end_of_heap: u64,
@@ -133,6 +137,7 @@ impl Churn {
             Some("mmap") => (None, memory.map(call, args)),
             Some("munmap") if done && memory.files.remove(&args[0]).is_some() => (None, None),
             Some("munmap") if done => (Some(range), None),
+            Some("mremap") => (memory.cut(id, call, args), None),
             Some("madvise") if done && GIVES_BACK.contains(&args[2]) => (Some(range), None),
             Some("brk") => match memory.end_of_heap(call) {
                 (before, end) if end < before => (Some((end, before)), None),
@@ -153,6 +158,8 @@ impl Churn {
             let since = &mut self.of.entry(process).or_default().since;
             since.0.push(id);
             since.1 = since.1.saturating_add(bytes);
+            let cut = memory.cut.remove(&range.0).filter(|_| name == Some("munmap"));
+            self.of.entry(process).or_default().cuts.extend(cut);
         }
     }
 
@@ -189,7 +196,7 @@ impl Tally {
         let (releases, bytes) = std::mem::take(&mut self.since);
         self.releases += u64::try_from(releases.len()).unwrap_or(u64::MAX);
         self.bytes = self.bytes.saturating_add(bytes);
-        releases
+        releases.into_iter().chain(std::mem::take(&mut self.cuts)).collect()
     }
 }
 
@@ -206,6 +213,19 @@ impl Memory {
             self.files.insert(at, end);
         }
         None
+    }
+
+    /// Notes that this `mremap` made a mapping smaller in place; returns the part that is gone.
+    fn cut(&mut self, id: CallId, call: &Call, args: [u64; 4]) -> Option<(u64, u64)> {
+        let [start, length, new, _] = args;
+        let in_place = call.ret().is_some_and(|ret| u64::try_from(ret) == Ok(start));
+        if !in_place || new >= length {
+            return None;
+        }
+        if self.cut.len() < RANGES {
+            self.cut.insert(start, id);
+        }
+        Some((start.saturating_add(new), start.saturating_add(length)))
     }
 
     /// Whether a file is mapped at this address.

@@ -428,7 +428,11 @@ impl<'a> Facts<'a> {
             return service.answers(socket).map(|task| self.processes.of(task));
         }
         if let WokenBy::Task(task) = block.woken_by {
-            return Some(self.processes.of(task));
+            let waker = self.processes.of(task);
+            // Data that a worker of the kernel hands over comes from another task.
+            let hands_over = matches!(block.waits_for, WaitsFor::Poll | WaitsFor::SocketData)
+                && self.processes.get(waker).is_kernel_worker();
+            return Some(waker).filter(|_| !hands_over);
         }
         let call = &self.timeline.calls[block.call?.index()];
         let object = call.object()?;

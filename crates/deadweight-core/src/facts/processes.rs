@@ -75,6 +75,12 @@ pub(crate) const SHELLS: &[&str] =
     &["sh", "dash", "bash", "ash", "zsh", "ksh", "mksh", "fish", "busybox"];
 
 impl Process {
+    /// Whether it is a thread of the kernel that does what others leave to it: what it delivers is not its own.
+    pub(crate) fn is_kernel_worker(&self) -> bool {
+        let worker = ["kworker/", "ksoftirqd/"].iter().any(|name| self.name.starts_with(name));
+        worker && !self.own && self.path.is_empty()
+    }
+
     /// Whether starting programs is its work (a shell, `make`, `cargo`).
     pub(crate) fn is_launcher(&self) -> bool {
         LAUNCHERS.contains(&self.name.as_str()) || self.language == SHELL

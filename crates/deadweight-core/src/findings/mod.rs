@@ -10,7 +10,7 @@ mod same_place;
 
 use crate::account::AccountId;
 use crate::attribute;
-use crate::cost::{CLASSES, is_of_heap};
+use crate::cost::{CLASSES, helps_by_environment};
 use crate::facts::Facts;
 use crate::facts::call_site::{is_interpreted, is_system_image};
 use crate::inspect::shares::Own;
@@ -130,6 +130,10 @@ pub(crate) fn sort(findings: &mut [Finding]) {
     }
 }
 
+/// Folders of an interpreter in which its own extensions and installed packages are.
+const PACKAGES: &[&str] =
+    &["/lib-dynload/", "/site-packages/", "/dist-packages/", "/node_modules/", "/gems/"];
+
 impl Draft {
     /// Whether its samples are more than chance: a few of a short run are not. Counted are the samples of
     /// its account, or as many as its amount stands for where the code decides the part.
@@ -144,14 +148,17 @@ impl Draft {
 
     /// Whether a setting of the environment helps, without a change of the code.
     fn helps_by_environment(&self, facts: &Facts<'_>) -> bool {
-        self.class == "memory-churn" && is_of_heap(facts, self.process)
+        self.class == "memory-churn" && helps_by_environment(facts, self.process)
     }
 
-    /// Whether it accuses the code of an interpreter, which is not the author's.
+    /// Whether it accuses the code of an interpreter or of a package for it, which is not the author's.
     fn is_of_interpreter(&self, facts: &Facts<'_>) -> bool {
         let symbols = facts.symbols();
         let runs_scripts = |image: &&Image| is_interpreted(symbols.name(image.language));
         let of_author = |site: &Site| {
+            if PACKAGES.iter().any(|folder| site.image.contains(folder)) {
+                return false;
+            }
             let mut interpreters = symbols.images.iter().filter(runs_scripts);
             !is_system_image(&site.image)
                 && !interpreters.any(|image| symbols.name(image.path) == site.image)
@@ -311,6 +318,8 @@ mod tests {
     #[test]
     fn the_author_of_a_script_sees_extensions_and_not_the_interpreter() {
         assert_eq!(allocating("parse @fast.cpython-311.so"), ["allocation"]);
+        let package = "parse @/usr/lib/python3/dist-packages/fast.cpython-311.so";
+        assert!(allocating(package).is_empty());
         assert!(allocating("list_append @python3").is_empty());
     }
 }

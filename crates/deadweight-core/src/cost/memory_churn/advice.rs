@@ -1,8 +1,11 @@
-//! What to do about memory that is given back and taken again. Not for whether there is such memory.
+//! What to do about memory churn: in the source, or by settings of `malloc` in the environment.
 
-use super::{is_of_heap, maps_itself};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
+use crate::facts::call_site::{CallSite, image_path, is_interpreted};
 use crate::facts::processes::ProcessId;
+use deadweight_trace::ids::StackId;
+use deadweight_trace::symbols::is_c_library;
 
 /// For the heap of glibc's `malloc`, in any program: it then grows in larger steps and keeps what is free.
 const FOR_HEAP: &str = "Start it with MALLOC_TOP_PAD_=67108864 MALLOC_TRIM_THRESHOLD_=536870912 MALLOC_MMAP_THRESHOLD_=33554432 in the \
@@ -25,21 +28,95 @@ pub(super) fn trims(facts: &Facts<'_>, process: ProcessId) -> bool {
     trimmed * 4 > all
 }
 
+/// Whether it is mostly the heap of glibc's `malloc`, which takes and gives back by `brk`.
+fn is_of_heap(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let symbols = facts.symbols();
+    // The C library's own function calls `brk`: other allocators have theirs.
+    let by_glibc = |stack: &StackId| {
+        let mut frames = CallSite::Stack(*stack).frames(symbols).map(|(at, _)| at.image);
+        let image = frames.next().and_then(|image| symbols.images.get(image.index()));
+        image.is_some_and(|image| symbols.name(image.path).ends_with("/libc.so.6"))
+    };
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let (heap, all) = groups.filter(|group| group.churns).fold((0, 0), |(heap, all), group| {
+        let of_heap = group.name == "brk" && group.sites.keys().any(by_glibc);
+        (heap + if of_heap { group.calls } else { 0 }, all + group.calls)
+    });
+    heap > 0 && heap * 2 >= all
+}
+
+/// The part of the churning calls, in 0..=1, that the program makes itself: right above the C library's function.
+pub(crate) fn maps_itself(facts: &Facts<'_>, process: ProcessId) -> f64 {
+    let symbols = facts.symbols();
+    let maps = |name: &str| name.contains("map") || name.contains("madvise");
+    let is_own = |stack: &StackId| {
+        let frames = CallSite::Stack(*stack).frames(symbols);
+        let mut frames =
+            frames.map(|(at, frame)| (image_path(symbols, at), symbols.name(frame.function)));
+        frames.next().is_some_and(|(path, name)| is_c_library(path) && maps(name))
+            && frames.next().is_some_and(|(path, _)| !is_c_library(path))
+    };
+    let (mut own, mut all) = (0, 0);
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    let maps = |group: &&CallGroup| group.churns && group.name != "brk";
+    for (stack, calls) in groups.filter(maps).flat_map(|group| &group.sites) {
+        all += calls;
+        own += if is_own(stack) { *calls } else { 0 };
+    }
+    own as f64 / all.max(1) as f64
+}
+
 /// What to do where the program maps memory itself: no setting of `malloc` keeps that.
 const MAPPED: &str = "Keep the mapping and use it again: madvise(MADV_DONTNEED) or clearing it gives zeros, too, if it must be empty.";
+
+/// What to do in an interpreter that maps the memory of its objects itself.
+const OBJECTS: &str = "The interpreter maps and unmaps the memory of the program's objects: keep large buffers and containers, \
+    and fill them again, instead of making new ones.";
+
+/// The part of the churning calls, in 0..=1, that glibc's `malloc` makes for blocks above its threshold: they begin and end
+/// in the C library.
+fn mapped_by_malloc(facts: &Facts<'_>, process: ProcessId) -> f64 {
+    let symbols = facts.symbols();
+    let by_malloc = |stack: &StackId| {
+        let mut paths =
+            CallSite::Stack(*stack).frames(symbols).map(|(at, _)| image_path(symbols, at));
+        let mut glibc = || paths.next().is_some_and(|path| path.ends_with("/libc.so.6"));
+        glibc() && glibc()
+    };
+    let (mut of_malloc, mut all) = (0, 0);
+    let groups = facts.call_groups.of_process(process).map(|(_, group)| group);
+    for group in groups.filter(|group| group.churns) {
+        for (stack, calls) in &group.sites {
+            all += calls;
+            of_malloc += if group.name != "brk" && by_malloc(stack) { *calls } else { 0 };
+        }
+    }
+    of_malloc as f64 / all.max(1) as f64
+}
+
+/// Whether settings of `malloc` in the environment help, without a change of the code. For an interpreter also where
+/// `malloc` maps single blocks: there is no other way to keep them.
+pub(crate) fn helps_by_environment(facts: &Facts<'_>, process: ProcessId) -> bool {
+    is_of_heap(facts, process)
+        || is_interpreted(&facts.processes.get(process).language)
+            && mapped_by_malloc(facts, process) > 0.5
+}
 
 pub(super) fn remedy(facts: &Facts<'_>, process: ProcessId) -> String {
     if trims(facts, process) {
         return TRIMMED.into();
     }
-    if maps_itself(facts, process) > 0.5 {
-        return MAPPED.into();
-    }
     let of_process = facts.processes.get(process);
+    let interpreted = is_interpreted(&of_process.language);
+    if maps_itself(facts, process) > 0.5 {
+        return if interpreted { OBJECTS } else { MAPPED }.into();
+    }
     let image = of_process.image.and_then(|image| facts.symbols().images.get(image.index()));
-    let in_source = in_source(&of_process.language);
-    match is_of_heap(facts, process) {
-        true if image.is_none_or(|image| image.has_lines) => format!("{in_source} {FOR_HEAP}"),
+    let in_source = if interpreted { OBJECTS } else { in_source(&of_process.language) };
+    match helps_by_environment(facts, process) {
+        true if !interpreted && image.is_none_or(|image| image.has_lines) => {
+            format!("{in_source} {FOR_HEAP}")
+        }
         true => FOR_HEAP.into(),
         false => in_source.into(),
     }

@@ -76,9 +76,22 @@ impl Queues {
     }
 }
 
+/// Whether a stack waits at a semaphore for something else than a lock.
+fn is_no_lock(symbols: &Symbols, stack: StackId) -> bool {
+    is_of_runtime(symbols.functions(stack)) || symbols.functions(stack).any(waits_for_else)
+}
+
+/// Whether the runtime waits for itself, such as for the end of a collection, in whatever the program was doing. By the
+/// function that calls the semaphore: what the semaphore runs itself may be inlined or not.
+fn is_of_runtime<'a>(mut functions: impl Iterator<Item = &'a str>) -> bool {
+    let of_semaphore =
+        |f: &str| f.starts_with("runtime.(*semaRoot)") || f.starts_with("runtime.semacquire");
+    functions.find(|f| !of_semaphore(f)).is_some_and(|f| f.starts_with("runtime."))
+}
+
 /// Whether a function waits at a semaphore for something else than a lock: a `WaitGroup` for work to end, a file
 /// for its turn, the runtime for itself.
-fn is_no_lock(function: &str) -> bool {
+fn waits_for_else(function: &str) -> bool {
     function.contains("WaitGroup")
         || function.starts_with("internal/poll.")
         || matches!(function, "runtime.semacquire" | "sync.runtime_Semacquire")
@@ -138,7 +151,7 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
                 wait.resumed = resumed(timeline, task, wait.end, event.at);
             }
         }
-        if probe.index() == wait && !trace.symbols.functions(stack).any(is_no_lock) {
+        if probe.index() == wait && !is_no_lock(&trace.symbols, stack) {
             let parked = Parked { goroutine, at: event.at, thread: task, site: stack };
             queues.wait((process, address), parked);
         } else if probe.index() == release
@@ -169,7 +182,11 @@ mod tests {
     /// Two goroutines work beside each other; the second one waits for a lock of the first for 20 µs, in the middle of each
     /// `every` ns, while its thread sleeps, and then works again.
     fn pool(every: u64, times: u64) -> String {
-        let wait = "probe go.lock.wait 0x10 2 from sync.(*Mutex).lockSlow <- main.get (tile.go:33)";
+        pool_of("sync.(*Mutex).lockSlow", every, times)
+    }
+
+    fn pool_of(lock: &str, every: u64, times: u64) -> String {
+        let wait = format!("probe go.lock.wait 0x10 2 from {lock} <- main.get (tile.go:33)");
         let two = repeat(times, 10_000, every, |at| {
             format!(
                 "{at} {wait}\n{0} syscall futex 4096 128 0 0\n{0} off blocked\n{1} cpu1 on woken-by 1\n{1} back 0\n\
@@ -206,5 +223,21 @@ mod tests {
         assert!(soon.contains("wait-lock"), "{soon}");
         let later = found(&pool(200_000_000, 5));
         assert!(!later.contains("wait-lock"), "{later}");
+    }
+
+    /// A goroutine that allocates waits for the end of a collection, at a semaphore of the collector: nobody works under that lock.
+    #[test]
+    fn a_lock_is_found_through_the_semaphore_and_one_of_the_runtime_is_refused() {
+        let semaphore = "runtime.(*semaRoot).queue <- runtime.semacquire1";
+        let lock = format!(
+            "{semaphore} <- internal/sync.runtime_SemacquireMutex <- internal/sync.(*Mutex).lockSlow"
+        );
+        let lock = found(&pool_of(&lock, 100_000, 40));
+        assert!(lock.contains("wait-lock"), "{lock}");
+        for semaphore in [semaphore, "runtime.(*semaRoot).queue"] {
+            let allocates = "runtime.gcMarkDone <- runtime.gcAssistAlloc <- runtime.mallocgc";
+            let collector = found(&pool_of(&format!("{semaphore} <- {allocates}"), 100_000, 40));
+            assert!(!collector.contains("wait-lock"), "{collector}");
+        }
     }
 }
