@@ -16,7 +16,7 @@ pub(super) struct Charged<'f, 't, B> {
 }
 
 /// Charges the wall time and all CPU time: two walks through the whole recording, each on its thread. The thread of the
-/// wall time, which is the shorter walk, does `beside` while the facts are gathered.
+/// CPU time does `beside` while the facts are gathered.
 pub(super) fn both_accounts<'f, 't, B: Send>(
     gathered: &'f OnceLock<Facts<'t>>,
     gather: impl FnOnce() -> Facts<'t>,
@@ -24,16 +24,16 @@ pub(super) fn both_accounts<'f, 't, B: Send>(
 ) -> Charged<'f, 't, B> {
     std::thread::scope(|scope| {
         let (hand_over, facts) = mpsc::channel::<&Facts<'t>>();
-        let along = scope.spawn(move || {
+        let across = scope.spawn(move || {
             let beside = beside();
             // None come if gathering them panicked.
-            facts.recv().ok().map(|facts| (attribute::along_path(facts), beside))
+            facts.recv().ok().map(|facts| (attribute::cpu_time(facts), beside))
         });
         let facts = gathered.get_or_init(gather);
         let sent = hand_over.send(facts);
-        let cpu = attribute::cpu_time(facts);
-        let along = along.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let (wall, beside) = along.filter(|_| sent.is_ok()).expect("the facts were handed over");
+        let wall = attribute::along_path(facts);
+        let across = across.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let (cpu, beside) = across.filter(|_| sent.is_ok()).expect("the facts were handed over");
         Charged { facts, wall, cpu, beside }
     })
 }
