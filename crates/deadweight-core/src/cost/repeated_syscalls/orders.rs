@@ -4,7 +4,7 @@
 use super::CLASS;
 use crate::account::{AccountId, Detail, Entry};
 use crate::facts::Facts;
-use crate::facts::call_groups::{CallGroup, READS, WRITES};
+use crate::facts::call_groups::{CallGroup, READS, REMEMBERED, WRITES};
 use crate::facts::call_site::{CallSite, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{SAME, is_of_cpu_time};
@@ -16,6 +16,7 @@ use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::ids::StackId;
 use deadweight_trace::units::Ns;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Fewer calls are no repetition.
 const MANY: u64 = 1000;
@@ -55,11 +56,7 @@ pub(super) fn kind(facts: &Facts<'_>, group: &CallGroup) -> Option<Order> {
     let (order, holds) = match group.name {
         "rt_sigprocmask" => (Order::SignalMask, switches(facts, group)),
         "clock_gettime" => (Order::CpuTime, asked(&|args| is_of_cpu_time("clock_gettime", args))),
-        // To and fro: as many pages, over and over.
-        "mprotect" => {
-            let ranges = u64::try_from(group.questions.len()).unwrap_or(u64::MAX);
-            (Order::Protection, ranges >= 2 && ranges <= group.calls / SAME)
-        }
+        "mprotect" => (Order::Protection, goes_to_and_fro(group)),
         "lseek" => {
             let on_file = group.kind == Some(ObjectKind::File) && group.per_object() >= MANY;
             (Order::Seek, on_file && mostly_sets(group) && accesses(facts, group) < group.calls / 2)
@@ -68,6 +65,19 @@ pub(super) fn kind(facts: &Facts<'_>, group: &CallGroup) -> Option<Order> {
         _ => return None,
     };
     holds.then_some(order)
+}
+
+/// Whether calls of `mprotect` give the same few ranges one protection after the other: an allocator that makes more and more
+/// of its memory writable does not.
+fn goes_to_and_fro(group: &CallGroup) -> bool {
+    let mut protections: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    for [start, _, protection, _] in &group.questions {
+        protections.entry(*start).or_default().insert(*protection);
+    }
+    let both = protections.values().filter(|given| given.len() > 1).count();
+    let known = group.questions.len() < REMEMBERED;
+    let few = u64::try_from(group.questions.len()).is_ok_and(|many| many <= group.calls / SAME);
+    known && few && both * 2 > protections.len()
 }
 
 /// Whether calls of `lseek` set the position, besides questions where it is.
@@ -252,6 +262,9 @@ mod tests {
         assert!(said.starts_with("repeated-syscalls") && said.contains("(0.."), "{said}");
         let grows = |i: u64| format!("mprotect {:#x} 4096 3", 0x7f00_0000_0000 + i * 4096);
         assert_eq!(giving(grows, "", 2000, 200), "");
+        // The heap of a thread grows again where it was made smaller.
+        let same = |i: u64| format!("mprotect {:#x} 4096 3", 0x7f00_0000_0000 + i % 8 * 4096);
+        assert_eq!(giving(same, "", 2000, 200), "");
     }
 
     #[test]
