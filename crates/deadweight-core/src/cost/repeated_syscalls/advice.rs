@@ -22,6 +22,10 @@ const READ_AGAIN: &str = "Keep each of them open, and read it again from its sta
 const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether the time zone has changed: call \
     localtime_r, or set TZ (TZ=:/etc/localtime), and convert one time per second at most.";
 
+/// For statements of SQLite, each of which is a transaction of its own.
+const SQLITE: &str = "Put the statements into one transaction (BEGIN; ... COMMIT;): outside of one, SQLite locks the file for each, \
+    and looks whether another program has changed it.";
+
 /// For questions, and for files that are read, in this language.
 fn remedy(language: &str, files: bool) -> String {
     let map = match language {
@@ -65,7 +69,8 @@ pub(super) fn of(
         Some(Reopened::Writing) => KEEP_OPEN.into(),
         Some(Reopened::Sending) => CACHE.into(),
         Some(Reopened::Live) => READ_AGAIN.into(),
-        _ if is_of_time_zone(facts, places) => TIME_ZONE.into(),
+        _ if is_below(facts, places, is_of_time_zone) => TIME_ZONE.into(),
+        _ if files && is_below(facts, places, |name| name.starts_with("sqlite3_")) => SQLITE.into(),
         _ => remedy(&facts.processes.get(process).language, files),
     }
 }
@@ -101,20 +106,21 @@ pub(super) fn for_library(name: &str) -> String {
     )
 }
 
-/// Whether at least half of the calls are the C library's, which looks whether the time zone has changed.
-fn is_of_time_zone(facts: &Facts<'_>, places: &Weights) -> bool {
+/// Whether at least half of the time in these calls is below a function whose name is such a one.
+fn is_below(facts: &Facts<'_>, places: &Weights, such: impl Fn(&str) -> bool) -> bool {
     let symbols = facts.symbols();
-    let looks = |site: &CallSite| {
-        let mut names = site.frames(symbols).map(|(_, frame)| symbols.name(frame.function));
-        names.any(|name| {
-            name.contains("tzset") || name.contains("tz_convert") || name == "localtime"
-        })
-    };
+    let below =
+        |site: &CallSite| site.frames(symbols).any(|(_, frame)| such(symbols.name(frame.function)));
     let amount = |places: &mut dyn Iterator<Item = (&CallSite, &Weight)>| -> u64 {
         places.map(|(_, weight)| weight.amount).sum()
     };
-    let of_zone = amount(&mut places.iter().filter(|(site, _)| looks(site)));
-    of_zone > 0 && of_zone * 2 >= amount(&mut places.iter())
+    let of_those = amount(&mut places.iter().filter(|(site, _)| below(site)));
+    of_those > 0 && of_those * 2 >= amount(&mut places.iter())
+}
+
+/// Whether a function of the C library looks whether the time zone has changed.
+fn is_of_time_zone(name: &str) -> bool {
+    name.contains("tzset") || name.contains("tz_convert") || name == "localtime"
 }
 
 #[cfg(test)]
@@ -133,6 +139,29 @@ mod tests {
             repeat(1000, 0, 400, ask)
         ));
         (report.findings[0].low, report.findings[0].remedy.clone())
+    }
+
+    /// The advice of a program that looks at one file 1000 times, through this function.
+    fn looking(through: &str) -> String {
+        let look = |at: u64| {
+            let to = at + 200;
+            format!(
+                "{at} syscall newfstatat 4294967196 0x938e8b955a950d14 0 0 from {through} <- find (a.c:7) <- main\n{to} back 0\n"
+            )
+        };
+        let report = weighed(&format!(
+            "image a path /bin/a\nimage libc.so.6 path /lib/libc.so.6\nimage db path /usr/lib/libsqlite3.so.0\ntask 1 a\n0 on\n\
+             0 exec /bin/a\n0 main\n{}400000 exit\n400000 off dead",
+            repeat(1000, 0, 400, look)
+        ));
+        report.findings[0].remedy.clone()
+    }
+
+    #[test]
+    fn statements_of_sqlite_get_advice_about_a_transaction_and_others_do_not() {
+        let said = looking("stat @libc.so.6 <- sqlite3_step @db");
+        assert!(said.starts_with("Put the statements into one transaction"), "{said}");
+        assert!(looking("stat @libc.so.6").starts_with("Load each file once"));
     }
 
     #[test]
