@@ -176,7 +176,7 @@ impl Graph {
                 }
             }
             members.sort_unstable();
-            let always = on_all_ways(head, &back, &dominators, &mut steps)?;
+            let always = on_all_ways(head, &back, (&dominators, &number), &mut steps)?;
             found.push(Blocks { head, members, always });
         }
         Some(found)
@@ -244,23 +244,27 @@ impl Graph {
 fn on_all_ways(
     head: usize,
     back: &[usize],
-    dominators: &[usize],
+    (dominators, number): (&[usize], &[usize]),
     steps: &mut usize,
 ) -> Option<Vec<usize>> {
-    let mut common: Option<Vec<usize>> = None;
-    for from in back {
-        let mut up = vec![*from];
-        while let Some(block) = up.last().copied().filter(|block| *block != head) {
+    // The last block that all of them have in common.
+    let (mut common, others) = back.split_first().map(|(first, others)| (*first, others))?;
+    for mut other in others.iter().copied() {
+        while common != other {
             *steps = steps.checked_sub(1)?;
-            up.push(dominators[block]);
+            let later = if number[common] > number[other] { &mut common } else { &mut other };
+            *later = dominators[*later];
         }
-        up.reverse();
-        // From the head on, as far as both go the same way.
-        let shared = common.iter().flatten().zip(&up).take_while(|(a, b)| a == b).count();
-        up.truncate(if common.is_some() { shared } else { up.len() });
-        common = Some(up);
     }
-    common
+    let up = || {
+        std::iter::successors(Some(common), |block| (*block != head).then(|| dominators[*block]))
+    };
+    let length = up().take(*steps + 1).count();
+    *steps = steps.checked_sub(length)?;
+    let mut all = Vec::with_capacity(length);
+    all.extend(up());
+    all.reverse();
+    Some(all)
 }
 
 /// Whether every path from the entry to `block` passes `head`; none if the search takes too long.
