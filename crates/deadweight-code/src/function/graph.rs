@@ -117,16 +117,19 @@ impl Graph {
     fn leads(&self, from: usize, to: usize) -> bool {
         /// A case of a switch in a loop is soon at its next turn.
         const FAR: usize = 64;
-        let (mut seen, mut open) = (Vec::with_capacity(FAR), vec![from]);
-        seen.push(from);
-        while let Some(block) = open.pop() {
+        // Each block is opened once.
+        let (mut seen, mut known) = ([from; FAR], 1);
+        let (mut open, mut left) = ([from; FAR], 1);
+        while left > 0 {
+            left -= 1;
+            let block = open[left];
             if block == to {
                 return true;
             }
             for to in self.next.of(block) {
-                if seen.len() < FAR && !seen.contains(&to) {
-                    seen.push(to);
-                    open.push(to);
+                if known < FAR && !seen[..known].contains(&to) {
+                    (seen[known], open[left]) = (to, to);
+                    (known, left) = (known + 1, left + 1);
                 }
             }
         }
@@ -136,7 +139,7 @@ impl Graph {
     /// How many natural loops are around each block. `resumes` as for [`Graph::loops`].
     pub(crate) fn depths(&self, resumes: bool) -> Vec<u32> {
         let mut depths = vec![0; self.next.of.len()];
-        for blocks in self.loops(resumes).unwrap_or_default() {
+        for blocks in self.search(resumes, false).unwrap_or_default() {
             blocks.members.iter().for_each(|block| depths[*block] += 1);
         }
         depths
@@ -145,6 +148,11 @@ impl Graph {
     /// The natural loops; none if the search takes too long. `resumes`: the first block is also where the function starts
     /// again, as Go's functions do once their stack has grown.
     pub(crate) fn loops(&self, resumes: bool) -> Option<Vec<Blocks>> {
+        self.search(resumes, true)
+    }
+
+    /// The same; the blocks that each turn passes only if asked for.
+    fn search(&self, resumes: bool, with_turns: bool) -> Option<Vec<Blocks>> {
         let count = self.next.of.len();
         let order = self.order();
         let mut number = vec![NONE; count];
@@ -176,7 +184,10 @@ impl Graph {
                 }
             }
             members.sort_unstable();
-            let always = on_all_ways(head, &back, (&dominators, &number), &mut steps)?;
+            let always = match with_turns {
+                true => on_all_ways(head, &back, (&dominators, &number), &mut steps)?,
+                false => Vec::new(),
+            };
             found.push(Blocks { head, members, always });
         }
         Some(found)
