@@ -157,6 +157,14 @@ impl Graph {
         let order = self.order();
         let mut number = vec![NONE; count];
         order.iter().enumerate().for_each(|(n, block)| number[*block] = n);
+        // Without a way back to an earlier block there is no loop.
+        let goes_back = |head: &usize| {
+            let mut from = self.before.of(*head).map(|from| number[from]);
+            from.any(|from| from != NONE && from >= number[*head])
+        };
+        if !order.iter().any(goes_back) {
+            return Some(Vec::new());
+        }
         let mut steps = STEPS.saturating_mul(order.len());
         let dominators = self.dominators(&order, &number, &mut steps)?;
         let mut found = Vec::new();
