@@ -113,24 +113,24 @@ struct Spent {
 fn searches(found: &Inspection<'_, '_>, process: ProcessId) -> BTreeMap<(TaskId, NameId), Search> {
     let facts = found.facts;
     let mut known: BTreeMap<StackId, Option<NameId>> = BTreeMap::new();
+    let of_search = |stack| {
+        let sample = facts.sample(stack);
+        let searches = |name: &str| SEARCHES.iter().any(|part| name.contains(part));
+        let is_search = sample.library().any(|(name, _)| searches(name));
+        sample.own_function().filter(|_| is_search)
+    };
+    let wanted = |stack| known.entry(stack).or_insert_with(|| of_search(stack)).is_some();
+    let sampled = with_registers(facts, process, wanted);
     let mut searches: BTreeMap<(TaskId, NameId), Search> = BTreeMap::new();
-    for found in with_registers(facts, process) {
-        let WithRegisters { task, at, stack, general, access, within } = found;
-        let of = known.entry(stack).or_insert_with(|| {
-            let sample = facts.sample(stack);
-            let searches = |name: &str| SEARCHES.iter().any(|part| name.contains(part));
-            let is_search = sample.library().any(|(name, _)| searches(name));
-            sample.own_function().filter(|_| is_search)
-        });
-        if let Some(function) = *of {
-            let search = searches.entry((task, function)).or_default();
-            search.stacks.insert(stack);
-            let mut values = [0; ADDRESS + 1];
-            values[..ADDRESS].copy_from_slice(&general);
-            values[ADDRESS] = access.map_or(0, |access| access.address);
-            search.values.push((at, values));
-            search.accessed.push((within, access.map(|access| access.by)));
-        }
+    for WithRegisters { task, at, stack, general, access, within } in sampled {
+        let Some(function) = known.get(&stack).copied().flatten() else { continue };
+        let search = searches.entry((task, function)).or_default();
+        search.stacks.insert(stack);
+        let mut values = [0; ADDRESS + 1];
+        values[..ADDRESS].copy_from_slice(&general);
+        values[ADDRESS] = access.map_or(0, |access| access.address);
+        search.values.push((at, values));
+        search.accessed.push((within, access.map(|access| access.by)));
     }
     searches.values_mut().for_each(Search::keep_addresses_of_one_loop);
     searches

@@ -133,10 +133,15 @@ pub(crate) struct WithRegisters {
     pub(crate) within: Option<(FunctionId, FileAddr)>,
 }
 
-/// The samples of a process with registers, in order of time for each task.
-pub(crate) fn with_registers(facts: &Facts<'_>, process: ProcessId) -> Vec<WithRegisters> {
+/// The samples of a process with registers whose stacks are wanted, in order of time for each task.
+pub(crate) fn with_registers(
+    facts: &Facts<'_>,
+    process: ProcessId,
+    mut wanted: impl FnMut(StackId) -> bool,
+) -> Vec<WithRegisters> {
     let mut places = Places::default();
     let mut found: Vec<_> = own_samples(facts, process)
+        .filter(|(.., stack)| wanted(*stack))
         .map(|(registers, at, stack)| {
             let place = places.of(facts, stack);
             let sample = place.map(|place| place.in_loop(registers, (at, stack)));
