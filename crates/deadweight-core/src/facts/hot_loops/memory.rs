@@ -143,9 +143,14 @@ fn describe(
 ) -> Option<Reached> {
     let access = samples.first()?.2.access;
     let addresses: Vec<u64> = samples.iter().map(|s| s.2.address).collect();
+    let mut strides = Vec::new();
     let stride = match access.pattern {
         Pattern::Fixed => return None,
-        Pattern::Strided(step) => Some(typical(samples, step)?),
+        Pattern::Strided(step) => {
+            strides = strides_of(samples, step);
+            // The median.
+            Some(*strides.get(strides.len() / 2)?)
+        }
         Pattern::Chased | Pattern::Open => turns.and_then(|turns| in_turns(&turns, &addresses)),
     };
     let in_order = stride.is_some() || goes_round(samples, &addresses);
@@ -183,7 +188,7 @@ fn describe(
         used: used.map_or(LINE as f64, |used| used.of_each),
         stride,
         spacing: stride.map(apart_each),
-        strides_vary: matches!(access.pattern, Pattern::Strided(step) if vary(&strides(samples, step))),
+        strides_vary: vary(&strides),
         sampled_pages: addresses.iter().map(|address| address / PAGE).collect(),
     })
 }
@@ -217,14 +222,8 @@ fn in_lines(addresses: &[u64], memory: Memory) -> f64 {
     bytes.collect::<BTreeSet<u64>>().len() as f64
 }
 
-/// The step of an address in bytes; where a register has it, the median of its values.
-fn typical(samples: &[Sampled<'_>], step: Step) -> Option<i64> {
-    let strides = strides(samples, step);
-    strides.get(strides.len() / 2).copied()
-}
-
 /// The steps of an address in bytes, smallest first: one, or a register's values in the samples.
-fn strides(samples: &[Sampled<'_>], step: Step) -> Vec<i64> {
+fn strides_of(samples: &[Sampled<'_>], step: Step) -> Vec<i64> {
     let (register, times) = match step {
         Step::By(by) => return vec![by],
         Step::Of(register, times) => (register, times),

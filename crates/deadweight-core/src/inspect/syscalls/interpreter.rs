@@ -29,19 +29,22 @@ type Step = (NameId, Option<NameId>);
 pub(crate) fn around(found: &Inspection<'_, '_>, process: ProcessId, places: &Weights) -> Ns {
     let symbols = found.facts.symbols();
     let steps: BTreeSet<Step> = places.keys().filter_map(|site| step(symbols, *site)).collect();
-    if steps.is_empty() {
+    let called: BTreeSet<NameId> = steps.iter().map(|(called, _)| *called).collect();
+    if called.is_empty() {
         return Ns::ZERO;
     }
+    // Of each of these functions: the time below it, and what of that is in the same steps.
     let mut below: BTreeMap<NameId, (Ns, Ns)> = BTreeMap::new();
-    for (called, _) in &steps {
-        let sampled = |chosen: &dyn Fn(Step) -> bool| -> Ns {
-            let there = |site| step(symbols, site).is_some_and(chosen);
-            found.wall.user_time_of(process).map(|entry| entry.sampled_at(there)).sum()
-        };
-        below.entry(*called).or_insert_with(|| {
-            let all = sampled(&|step| step.0 == *called);
-            (all, sampled(&|step| step.0 == *called && steps.contains(&step)))
-        });
+    for entry in found.wall.user_time_of(process) {
+        for (site, weight) in &entry.samples {
+            let Some(step) = step(symbols, *site).filter(|(of, _)| called.contains(of)) else {
+                continue;
+            };
+            let ns = entry.ns.part(weight.amount as f64 / entry.sampled().max(1) as f64);
+            let (all, same) = below.entry(step.0).or_default();
+            *all += ns;
+            *same += if steps.contains(&step) { ns } else { Ns::ZERO };
+        }
     }
     let counts = |(all, same): (Ns, Ns)| if same.share_of(all) < MOST_OF_IT { same } else { all };
     below.into_values().map(counts).sum()
