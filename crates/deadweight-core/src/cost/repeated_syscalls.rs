@@ -13,6 +13,7 @@
 //! open: their paths prove that the files are the same few. Without that there is no finding. For
 //! calls by path that open nothing: the address of the path is the same, and there is no time to
 //! write another path there.
+//! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
 //! Walking a directory tree, or reading many files once each, be they of one size: every call asks

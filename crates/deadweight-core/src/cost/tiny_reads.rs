@@ -9,6 +9,7 @@
 //! kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of entering
 //! and leaving the kernel: this is calibrated, to about 30 ns per call. Of the program's own time, only samples at the call or in its library wrapper count
 //! as saving.
+//! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
 //! A reader that asks for more than it gets: a larger buffer would get the same. A few small

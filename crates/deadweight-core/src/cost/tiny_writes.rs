@@ -10,6 +10,7 @@
 //! which the kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of
 //! entering and leaving the kernel: this is calibrated, to about 30 ns per call. Small reads at a pipe's other end are counted too if the reader belongs to
 //! the command.
+//! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
 //! Output to a terminal, for which a person waits; answers to requests, to one peer or to many:

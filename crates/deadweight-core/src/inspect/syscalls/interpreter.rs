@@ -54,7 +54,7 @@ pub(crate) fn around(found: &Inspection<'_, '_>, process: ProcessId, places: &We
 pub(crate) fn evidence(around: Ns) -> Option<String> {
     (around > Ns::ZERO).then(|| {
         format!(
-            "{} more in what the interpreter does around these calls: the upper end has it",
+            "{} more in what the interpreter does around these calls, which the upper end includes",
             time(around)
         )
     })
