@@ -26,7 +26,8 @@ pub(crate) fn everything(repository: &Repository) -> Result<(), String> {
 
 /// The live tests, all or those with the argument in their name.
 pub(crate) fn live(repository: &Repository, names: &[String]) -> Result<(), String> {
-    let mut arguments = vec!["test", "-p", "deadweight", "--test", "live", "--"];
+    // With the features of all crates together, as the other tests: else some libraries are built again.
+    let mut arguments = vec!["test", "--workspace", "--test", "live", "--"];
     arguments.extend(names.iter().map(String::as_str));
     // One at a time: compiling the next test's program would disturb this measurement.
     arguments.extend(["--nocapture", "--test-threads=1"]);
