@@ -415,6 +415,15 @@ mod tests {
             waiting("write 3 16384").replacen("0 on", &open, 1)
         };
         assert!(advice(&opened(0o10_001)).contains("O_DSYNC"), "{}", advice(&opened(0o10_001)));
+        // As `dd` does: the descriptor gets the number of the standard output.
+        let renamed = |flags: u64, from: u64| {
+            let open = format!(
+                "0 on\n1 syscall openat 4294967196 4096 {flags}\n2 back 3\n3 syscall dup2 {from} 1\n4 back 1"
+            );
+            waiting("write 1 16384").replacen("0 on", &open, 1)
+        };
+        assert!(advice(&renamed(0o10_001, 3)).contains("O_DSYNC"));
+        assert!(!advice(&renamed(0o10_001, 7)).contains("O_DSYNC"), "another file's");
         let plain = advice(&opened(1));
         assert!(!plain.contains("O_DSYNC") && !plain.contains("ahead of need"), "{plain}");
     }

@@ -14,6 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) const O_DSYNC: u64 = 0o10_000;
 /// The calls that open a file with flags among their arguments.
 const OPENS: [&str; 2] = ["open", "openat"];
+/// The calls that give an open file another number, and return that.
+const DUPLICATES: [&str; 3] = ["dup", "dup2", "dup3"];
 /// Calls that write to a file.
 const WRITES: [&str; 6] = ["write", "writev", "pwrite64", "pwritev", "pwritev2", "sendfile"];
 
@@ -25,19 +27,25 @@ fn opens(arch: Arch) -> BTreeMap<u16, usize> {
         .collect()
 }
 
+/// The numbers of calls with these names.
+fn numbers(arch: Arch, names: &[&str]) -> BTreeSet<u16> {
+    names.iter().filter_map(|name| syscall::number(arch, name)).collect()
+}
+
 /// The descriptors that were opened with `O_DSYNC` or `O_SYNC`, while the calls are walked in order.
 pub(crate) struct DurableFiles {
     opens: BTreeMap<u16, usize>,
+    duplicates: BTreeSet<u16>,
     writes: BTreeSet<u16>,
     descriptors: BTreeSet<(ProcessId, u64)>,
 }
 
 impl DurableFiles {
     pub(crate) fn new(arch: Arch) -> Self {
-        let number = |name| syscall::number(arch, name);
         Self {
             opens: opens(arch),
-            writes: WRITES.iter().filter_map(|name| number(name)).collect(),
+            duplicates: numbers(arch, &DUPLICATES),
+            writes: numbers(arch, &WRITES),
             descriptors: BTreeSet::new(),
         }
     }
@@ -60,7 +68,19 @@ impl DurableFiles {
             }
             return false;
         }
-        if self.descriptors.is_empty() || !self.writes.contains(&call.nr) {
+        if self.descriptors.is_empty() {
+            return false;
+        }
+        if self.duplicates.contains(&call.nr) {
+            if let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) {
+                match self.descriptors.contains(&(process, args()[0])) {
+                    true => self.descriptors.insert((process, fd)),
+                    false => self.descriptors.remove(&(process, fd)),
+                };
+            }
+            return false;
+        }
+        if !self.writes.contains(&call.nr) {
             return false;
         }
         let kind = call.object().and_then(|object| timeline.objects.get(object)).map(|o| o.kind);
@@ -81,6 +101,7 @@ impl OpenedWith {
     pub(crate) fn of(facts: &Facts<'_>, process: ProcessId, flag: u64) -> Self {
         let arch = facts.trace.meta.arch;
         let (opens, close) = (opens(arch), syscall::number(arch, "close"));
+        let duplicates = numbers(arch, &DUPLICATES);
         let mut found = Self { calls: BTreeSet::new(), places: Weights::new() };
         let mut files: BTreeSet<u64> = BTreeSet::new();
         for (at, call) in facts.timeline.calls.iter().enumerate() {
@@ -97,6 +118,12 @@ impl OpenedWith {
                         found.places.entry(CallSite::Stack(call.site)).or_default().amount += 1;
                     }
                 }
+            } else if !files.is_empty() && duplicates.contains(&call.nr) {
+                let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) else { continue };
+                match files.contains(&args[0]) {
+                    true => files.insert(fd),
+                    false => files.remove(&fd),
+                };
             } else if call.object().is_some() && files.contains(&args[0]) {
                 found.calls.insert(CallId::at(at));
                 if Some(call.nr) == close {
