@@ -7,9 +7,10 @@
 //!
 //! # How deadweight knows
 //! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon,
-//! barriers; Go's scheduler and channels) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
+//! barriers, channels; Go's scheduler) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
 //! the difference is overhead. The row is the CPU time on the critical path in that code, by samples;
-//! sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*.
+//! sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*. While other programs hold CPUs, only
+//! the time in channels and in Go's scheduler counts: whatever has no CPU, others of a team wait for.
 //!
 //! # What it is mistaken for
 //! Waits of a team for its slowest member: then one of them works all the time, and one thread alone would
@@ -22,19 +23,23 @@
 //! `RAYON_NUM_THREADS=1`) shows at once what one thread takes.
 //!
 //! # Seen in
-//! Recognition of text that starts a parallel loop for each line of a page.
-//! In `tests/programs`: `short_rows.c`.
+//! Recognition of text that starts a parallel loop for each line of a page; stages of a pipeline that send each number
+//! through a channel.
+//! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`.
 
 use super::{Claim, Class, Inspection};
 use crate::account::{Attribution, Detail, Entry, IDLE, OBSERVER};
 use crate::facts::Facts;
-use crate::facts::call_site::team_code::{is_in_go_scheduler, is_in_team_code, is_under_team_code};
+use crate::facts::call_site::team_code::{
+    is_in_go_scheduler, is_in_team_code, is_under_channel, is_under_team_code,
+};
 use crate::facts::call_site::{CallSite, Weights, add, amount, is_own};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
 use crate::path::cpu_holder::CpuHolder;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::ids::Cpu;
@@ -52,7 +57,7 @@ const LARGE: f64 = 0.1;
 /// One thread alone saves at least this part of the difference: the time of the pieces was measured while others ran.
 const LEAST: f64 = 0.9;
 /// Calls by which threads wait for each other and wake each other.
-const MEETING: [&str; 2] = ["futex", "sched_yield"];
+const MEETING: [&str; 3] = ["futex", "sched_yield", "nanosleep"];
 
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.is_in_team_code()
@@ -70,6 +75,8 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
 struct Parts {
     /// Sharing out work, meeting, and waking each other.
     team: Ns,
+    /// Of this, what is not done while waiting: on a CPU in channels or in Go's scheduler.
+    handing: Ns,
     /// Its own threads had the CPU, or it was just being given.
     ready: Ns,
     /// Anything else on a CPU.
@@ -103,8 +110,9 @@ impl Parts {
         let meets = match entry.detail {
             Detail::Plain => innermost,
             Detail::Calls(group) => MEETING.contains(&facts.call_groups.get(group).name),
-            // Goroutines may wait for anything while their threads wait for goroutines.
-            Detail::Waits(..) => !go,
+            // Goroutines may wait for anything while their threads wait for goroutines. The scheduler itself only sleeps
+            // before it takes goroutines from another thread.
+            Detail::Waits(on, _) => !go || on == WaitsFor::Sleep,
             Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => {
                 self.ready += entry.ns;
                 return;
@@ -125,7 +133,13 @@ impl Parts {
         self.team += team;
         match entry.detail {
             Detail::Waits(..) => self.waits += entry.ns - team,
-            _ => self.work += entry.ns - team,
+            _ => {
+                self.work += entry.ns - team;
+                let hands = |site: &CallSite| go || is_under_channel(symbols, *site);
+                let handing = places.iter().filter(|(site, _)| hands(site));
+                let part = handing.map(|(_, weight)| weight.amount).sum::<u64>();
+                self.handing += team.part(part as f64 / amount(&places).max(1) as f64);
+            }
         }
         if innermost {
             add(&mut self.places, &places);
@@ -150,6 +164,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     }
     let cpu = Parts::of(facts, found.cpu, process);
     let took = wall.all() - taken_by_others(found, process).min(wall.all());
+    let certain = wall.handing + wall.work + wall.waits;
+    let at_least = if certain > took { "at least " } else { "" };
+    let took = took.max(certain);
     let saving = took - (cpu.work + wall.waits).min(took);
     if saving.share_of(net) < LARGE {
         return None;
@@ -161,13 +178,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         class: CLASS.id,
         moves: false,
         process,
-        title: match is_go(facts, process) {
-            true => "goroutines have pieces of work that are too small".into(),
-            false => "threads share out pieces of work that are too small".into(),
-        },
+        title: title(facts, process, &wall.places).into(),
         text: format!(
             "All work of {} of {name} takes {} of CPU time: one thread alone would need about that. Divided among \
-             them, it took {}; the rest is handing out the pieces and meeting after each.",
+             them, it took {at_least}{}; the rest is handing out the pieces and meeting after each.",
             things(threads, "thread"),
             time(cpu.work),
             time(took - wall.waits.min(took)),
@@ -181,8 +195,14 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
             "{} of CPU time in the code that shares out work, and its calls",
             time(cpu.team)
         )],
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        remedy: remedy(facts, process, &wall.places).into(),
     })
+}
+
+/// Whether most of what is asked for is to send something through a channel, or to receive it.
+fn is_in_channels(facts: &Facts<'_>, places: &Weights) -> bool {
+    let in_channels = places.iter().filter(|(site, _)| is_under_channel(facts.symbols(), **site));
+    in_channels.map(|(_, weight)| weight.amount).sum::<u64>() * 2 > amount(places)
 }
 
 /// How long other programs had CPUs that its threads could use, beyond what is a disturbance of the critical path: while
@@ -217,11 +237,25 @@ fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
     facts.processes.get(process).language == "Go"
 }
 
-fn remedy(language: &str) -> &'static str {
-    match language {
+fn title(facts: &Facts<'_>, process: ProcessId, places: &Weights) -> &'static str {
+    if is_go(facts, process) {
+        "goroutines have pieces of work that are too small"
+    } else if is_in_channels(facts, places) {
+        "threads hand each other pieces of work that are too small"
+    } else {
+        "threads share out pieces of work that are too small"
+    }
+}
+
+fn remedy(facts: &Facts<'_>, process: ProcessId, places: &Weights) -> &'static str {
+    match &*facts.processes.get(process).language {
         "Go" => {
             "Give each goroutine many items: one per CPU, with a part of the slice, or batches over the channel. For items \
              of so little work a plain loop is faster."
+        }
+        "Rust" if is_in_channels(facts, places) => {
+            "Send batches: a Vec of some hundred items instead of each single one. For items of so little work a plain loop \
+             is faster. A channel that holds only a few items makes its threads sleep and wake each other."
         }
         "Rust" => {
             "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \
@@ -236,7 +270,7 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::found;
+    use super::super::tests::{found, rows};
     use std::fmt::Write;
 
     const SPINS: &str =
@@ -309,6 +343,52 @@ mod tests {
         );
         let allocates = "runtime.mallocgc (/go/src/runtime/malloc.go:9) <- main.render (s.go:15) <- main.main (s.go:30)";
         assert!(!found(&go((allocates, 1))).contains("parallel-overhead"));
+    }
+
+    const SENDS: &str = "core::sync::atomic::AtomicUsize::compare_exchange (/rustc/1/library/core/src/sync/atomic.rs:9) in \
+                         \"start_send<u64>\" (/rustc/1/library/std/src/sync/mpmc/array.rs:146) in send (/rustc/1/library/std/src/sync/mpsc.rs:674) \
+                         <- pass (p.rs:15) <- main (p.rs:20)";
+
+    #[test]
+    fn a_number_per_message_is_found_and_work_on_each_message_is_refused() {
+        let rust = |one, two| team(one, two).replace("language C", "language Rust");
+        let said = found(&rust((1, WORKS, SENDS), (1, WORKS, SENDS)));
+        assert!(said.starts_with("parallel-overhead 5") && said.contains("@ pass:15: "), "{said}");
+        assert_eq!(
+            rows(&rust((1, WORKS, SENDS), (1, WORKS, SENDS)), 1),
+            "parallel-overhead 16000000\n"
+        );
+        let said = found(&rust((1, WORKS, SENDS), (5, WORKS, WORKS)));
+        assert!(!said.contains("parallel-overhead"), "the other one works all the time: {said}");
+        let sorts =
+            SENDS.replace("start_send<u64>", "sort").replace("sync/mpmc/array.rs", "slice/mod.rs");
+        let sorts = sorts.replace(
+            "send (/rustc/1/library/std/src/sync/mpsc.rs:674)",
+            "sort (/rustc/1/library/alloc/src/slice.rs:9)",
+        );
+        assert!(
+            !found(&rust((1, WORKS, &sorts), (1, WORKS, &sorts))).contains("parallel-overhead")
+        );
+        let asks = SENDS.replace(" in send (", " in try_recv (");
+        assert!(!found(&rust((1, WORKS, &asks), (1, WORKS, &asks))).contains("parallel-overhead"));
+    }
+
+    #[test]
+    fn channels_are_found_while_others_hold_a_cpu_and_a_team_that_spins_is_not() {
+        let taken = |stack: &str, language: &str| {
+            let text = team((1, WORKS, stack), (1, WORKS, stack)).replace("language C", language);
+            let other = "task 9 cc1\n0 cpu1 on\n20_900_000 off blocked\n";
+            let second = text.find("task 2 app").unwrap();
+            format!(
+                "{}{other}task 2 app\n{}",
+                &text[..second],
+                "20_950_000 cpu1 on\n20_990_000 exit\n20_990_000 off dead"
+            )
+        };
+        let said = found(&taken(SENDS, "language Rust"));
+        assert!(said.starts_with("parallel-overhead"), "{said}");
+        let said = found(&taken(SPINS, "language C"));
+        assert!(!said.contains("parallel-overhead"), "{said}");
     }
 
     #[test]

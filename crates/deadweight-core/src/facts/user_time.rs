@@ -6,7 +6,7 @@
 //! cost, `attribute` charges it.
 
 use crate::facts::call_site::linked_in::LinkedIn;
-use crate::facts::call_site::team_code::is_in_team_code;
+use crate::facts::call_site::team_code::{is_in_go_scheduler, is_in_team_code};
 use crate::facts::call_site::{CallSite, image_language, is_generic_code, is_own};
 use deadweight_code::Role;
 use deadweight_code::machine_code::{MachineCode, SmallCallee, Waited};
@@ -212,7 +212,8 @@ impl<'s> UserSample<'s> {
 
     /// Whether it was taken in code by which threads share out work and meet.
     pub(crate) fn is_in_team_code(&self) -> bool {
-        is_in_team_code(self.symbols, CallSite::Waited(self.stack, self.waited.at))
+        let site = CallSite::Waited(self.stack, self.waited.at);
+        is_in_team_code(self.symbols, site) || is_in_go_scheduler(self.symbols, site)
     }
 
     /// Whether it is in a stream or a conversion: copying and filling are the work there.

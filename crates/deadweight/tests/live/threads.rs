@@ -52,6 +52,28 @@ fn a_parallel_loop_per_short_row_is_parallel_overhead_and_one_for_all_rows_is_no
 }
 
 #[test]
+fn a_number_per_message_is_parallel_overhead_and_batches_are_not() {
+    Truth::of("@number_per_message")
+        .first_finding(&["parallel-overhead"])
+        .found_at("parallel-overhead", "one_by_one", "number_per_message.rs", LINE)
+        .saves("parallel-overhead", 0.3..=1.0)
+        .never(&["wait-lock", "busy-waiting", "imbalance"])
+        .check();
+    Truth::of("@number_per_message batches").never(&["parallel-overhead", "wait-lock"]).check();
+}
+
+#[test]
+fn a_value_per_channel_operation_in_go_is_parallel_overhead_and_batches_are_not() {
+    Truth::of("@value_per_channel")
+        .first_finding(&["parallel-overhead"])
+        .found_at("parallel-overhead", "main.oneByOne", "value_per_channel.go", LINE)
+        .saves("parallel-overhead", 0.3..=1.0)
+        .never(&["wait-lock", "busy-waiting", "imbalance"])
+        .check();
+    Truth::of("@value_per_channel batches").never(&["parallel-overhead", "wait-lock"]).check();
+}
+
+#[test]
 fn a_loop_that_reads_a_counter_is_busy_waiting() {
     Truth::of("@spins")
         .first_finding(&["busy-waiting"])

@@ -1,4 +1,5 @@
-//! Code by which the threads of a team share out work and meet: OpenMP's libraries, TBB, rayon, barriers, Go's scheduler.
+//! Code by which the threads of a team share out work and meet: OpenMP's libraries, TBB, rayon, barriers, Rust's channels, Go's
+//! scheduler.
 
 use super::{CallSite, image_path, is_own};
 use deadweight_trace::symbols::{Location, SourceFrame, Symbols};
@@ -15,9 +16,30 @@ const FUNCTIONS: [&str; 6] = [
     "pthread_barrier_wait",
     "__pthread_barrier_wait",
 ];
-/// Small functions that such code is made of, by the beginning of their names.
+/// Channels between threads in Rust, by the beginning of a function's name ...
+const CHANNELS: [&str; 7] = [
+    "std::sync::mpsc::",
+    "std::sync::mpmc::",
+    "crossbeam_channel::",
+    "flume::",
+    "async_channel::",
+    "kanal::",
+    "tokio::sync::mpsc::",
+];
+/// ... and by a part of the source file's path: inlined functions have short names.
+const CHANNEL_FILES: [&str; 6] = [
+    "/std/src/sync/mpsc",
+    "/std/src/sync/mpmc/",
+    "/crossbeam-channel-",
+    "/flume-",
+    "/async-channel-",
+    "/kanal-",
+];
+/// Small functions that such code is made of, by the beginning of their names, or by a part of the source file's path.
 const PARTS: [&str; 6] =
     ["core::", "std::", "alloc::", "crossbeam_utils::", "syscall", "sched_yield"];
+const PART_FILES: [&str; 4] =
+    ["/library/core/src/", "/library/std/src/", "/library/alloc/src/", "/crossbeam-utils-"];
 
 /// Functions of Go's runtime that start goroutines, choose the next one, and let them wait for each other.
 const GO: [&str; 18] = [
@@ -48,16 +70,54 @@ fn is_team_frame(symbols: &Symbols, location: &Location, frame: &SourceFrame) ->
     OPEN_MP.iter().any(|name| file.starts_with(name))
         || file.starts_with(TBB)
         || FUNCTIONS.iter().any(|name| function.starts_with(name))
+        || is_channel_frame(symbols, frame)
+}
+
+/// Whether this is a frame of a channel.
+fn is_channel_frame(symbols: &Symbols, frame: &SourceFrame) -> bool {
+    let function = symbols.name(frame.function).trim_start_matches(['<', '&']);
+    let file = symbols.name(frame.file);
+    CHANNELS.iter().any(|name| function.starts_with(name))
+        || CHANNEL_FILES.iter().any(|part| file.contains(part))
+}
+
+/// Whether this is a small function of a standard library.
+fn is_part(symbols: &Symbols, frame: &SourceFrame) -> bool {
+    let name = symbols.name(frame.function).trim_start_matches('<');
+    let file = symbols.name(frame.file);
+    PARTS.iter().any(|part| name.starts_with(part))
+        || PART_FILES.iter().any(|part| file.contains(part))
 }
 
 /// Whether the innermost code at a site is of that kind, or a small function of the standard library that it calls.
 pub(crate) fn is_in_team_code(symbols: &Symbols, site: CallSite) -> bool {
-    let part = |frame: &SourceFrame| {
-        let name = symbols.name(frame.function).trim_start_matches('<');
-        PARTS.iter().any(|part| name.starts_with(part))
-    };
-    let innermost = site.frames(symbols).find(|(_, frame)| !part(frame));
-    innermost.is_some_and(|(location, frame)| is_team_frame(symbols, location, frame))
+    let mut frames = site.frames(symbols);
+    let innermost =
+        frames.find(|(_, frame)| is_channel_frame(symbols, frame) || !is_part(symbols, frame));
+    innermost.is_some_and(|(location, frame)| {
+        let asks = is_channel_frame(symbols, frame) && only_asks(symbols, site);
+        is_team_frame(symbols, location, frame) && !asks
+    })
+}
+
+/// Whether the library's code at a site tries to send or to receive, and does not wait if it cannot: that may be a loop
+/// that asks again and again.
+fn only_asks(symbols: &Symbols, site: CallSite) -> bool {
+    let frames = site.frames(symbols);
+    let names = frames.map(|(l, f)| (is_own(symbols, l, f), symbols.name(f.function)));
+    let mut library = names.take_while(|(own, _)| !own).map(|(_, name)| name);
+    library.any(|name| {
+        name.contains("try_recv") || name.contains("try_send") || name.contains("runtime.selectnb")
+    })
+}
+
+/// Whether a channel's code is between a site and the program's own innermost frame.
+pub(crate) fn is_under_channel(symbols: &Symbols, site: CallSite) -> bool {
+    let mut frames = site.frames(symbols);
+    let first = frames.find(|(location, frame)| {
+        is_channel_frame(symbols, frame) || is_own(symbols, location, frame)
+    });
+    first.is_some_and(|(_, frame)| is_channel_frame(symbols, frame))
 }
 
 /// The variable of the environment by which the team's library at a site runs all with one thread, if it has one.
@@ -85,7 +145,8 @@ pub(crate) fn is_in_go_scheduler(symbols: &Symbols, site: CallSite) -> bool {
         names.take_while(|(own, _)| !own).map(|(_, name)| name)
     };
     let schedules = |name: &str| GO.iter().any(|function| name.starts_with(function));
-    library().any(schedules) && !library().any(|name| name.contains("Mutex"))
+    library().any(schedules)
+        && !library().any(|name| name.contains("Mutex") || name.contains("runtime.selectnb"))
 }
 
 /// Whether such code is between a site and the program's own innermost frame.
@@ -96,4 +157,5 @@ pub(crate) fn is_under_team_code(symbols: &Symbols, site: CallSite) -> bool {
         })
         .take_while(|(team, own)| *team || !own)
         .any(|(team, _)| team)
+        && !only_asks(symbols, site)
 }
