@@ -103,12 +103,15 @@ pub(crate) fn is_in_team_code(symbols: &Symbols, site: CallSite) -> bool {
 /// Whether the library's code at a site tries to send or to receive, and does not wait if it cannot: that may be a loop
 /// that asks again and again.
 fn only_asks(symbols: &Symbols, site: CallSite) -> bool {
+    const ASKS: [&str; 3] = ["try_recv", "try_send", "runtime.selectnb"];
+    library(symbols, site).any(|name| ASKS.iter().any(|asks| name.contains(asks)))
+}
+
+/// The names of the functions up to the program's own innermost frame.
+fn library(symbols: &Symbols, site: CallSite) -> impl Iterator<Item = &str> {
     let frames = site.frames(symbols);
     let names = frames.map(|(l, f)| (is_own(symbols, l, f), symbols.name(f.function)));
-    let mut library = names.take_while(|(own, _)| !own).map(|(_, name)| name);
-    library.any(|name| {
-        name.contains("try_recv") || name.contains("try_send") || name.contains("runtime.selectnb")
-    })
+    names.take_while(|(own, _)| !own).map(|(_, name)| name)
 }
 
 /// Whether a channel's code is between a site and the program's own innermost frame.
@@ -139,14 +142,11 @@ pub(crate) fn is_of_team(symbols: &Symbols, site: CallSite) -> bool {
 
 /// Whether a site is in Go's runtime, where that starts goroutines or lets them wait for each other; not for a lock.
 pub(crate) fn is_in_go_scheduler(symbols: &Symbols, site: CallSite) -> bool {
-    let library = || {
-        let frames = site.frames(symbols);
-        let names = frames.map(|(l, f)| (is_own(symbols, l, f), symbols.name(f.function)));
-        names.take_while(|(own, _)| !own).map(|(_, name)| name)
-    };
+    let library = || library(symbols, site);
     let schedules = |name: &str| GO.iter().any(|function| name.starts_with(function));
     library().any(schedules)
-        && !library().any(|name| name.contains("Mutex") || name.contains("runtime.selectnb"))
+        && !library().any(|name| name.contains("Mutex"))
+        && !only_asks(symbols, site)
 }
 
 /// Whether such code is between a site and the program's own innermost frame.
