@@ -6,11 +6,12 @@
 //! other, and one thread alone would be done earlier.
 //!
 //! # How deadweight knows
-//! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon,
-//! barriers, channels; Go's scheduler) and its system calls is what there is to do. If the run takes longer than all of this one after the other,
-//! the difference is overhead. The row is the CPU time on the critical path in that code, by samples;
-//! sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*. While other programs hold CPUs, only
-//! the time in channels and in Go's scheduler counts: whatever has no CPU, others of a team wait for.
+//! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon, barriers, channels,
+//! queues with a condition variable or a semaphore; Go's scheduler) and its system calls is what there is to do. If the run
+//! takes longer than all of this one after the other, the difference is overhead. The row is the CPU time on the critical path
+//! in that code, by samples; sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*. While other
+//! programs hold CPUs, only the time in channels, in queues and in Go's scheduler counts: whatever has no CPU, others of a
+//! team wait for.
 //!
 //! # What it is mistaken for
 //! Waits of a team for its slowest member: then one of them works all the time, and one thread alone would
@@ -24,26 +25,23 @@
 //!
 //! # Seen in
 //! Recognition of text that starts a parallel loop for each line of a page; stages of a pipeline that send each number
-//! through a channel.
-//! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`.
+//! through a channel or a queue.
+//! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`, `number_per_queue.cpp`.
+
+mod parts;
 
 use super::{Claim, Class, Inspection};
-use crate::account::{Attribution, Detail, Entry, IDLE, OBSERVER};
 use crate::facts::Facts;
-use crate::facts::call_site::team_code::{
-    is_in_go_scheduler, is_in_team_code, is_under_channel, is_under_team_code,
-};
-use crate::facts::call_site::{CallSite, Weights, add, amount, is_own};
+use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
 use crate::inspect::shares::sampled_sites;
-use crate::path::cpu_holder::CpuHolder;
-use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::How;
 use deadweight_report::wording::{things, time};
 use deadweight_trace::ids::Cpu;
 use deadweight_trace::units::Ns;
+use parts::{Parts, Team};
 
 pub(super) const CLASS: Class = Class {
     id: "parallel-overhead",
@@ -56,8 +54,6 @@ pub(super) const CLASS: Class = Class {
 const LARGE: f64 = 0.1;
 /// One thread alone saves at least this part of the difference: the time of the pieces was measured while others ran.
 const LEAST: f64 = 0.9;
-/// Calls by which threads wait for each other and wake each other.
-const MEETING: [&str; 3] = ["futex", "sched_yield", "nanosleep"];
 
 fn claim(sample: &UserSample<'_>) -> bool {
     sample.is_in_team_code()
@@ -70,87 +66,6 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     found.drafts_of_all(draft)
 }
 
-/// The time of a process by what it is for.
-#[derive(Default)]
-struct Parts {
-    /// Sharing out work, meeting, and waking each other.
-    team: Ns,
-    /// Of this, what is not done while waiting: on a CPU in channels or in Go's scheduler.
-    handing: Ns,
-    /// Its own threads had the CPU, or it was just being given.
-    ready: Ns,
-    /// Anything else on a CPU.
-    work: Ns,
-    /// Waits for something else than the team.
-    waits: Ns,
-    /// Where the program asks for the team's work.
-    places: Weights,
-}
-
-impl Parts {
-    fn of(facts: &Facts<'_>, attribution: &Attribution, process: ProcessId) -> Self {
-        let mut parts = Self::default();
-        for entry in attribution.in_process(process) {
-            if entry.account != OBSERVER && entry.account != IDLE && !entry.is_disturbance() {
-                parts.add(facts, entry);
-            }
-        }
-        parts
-    }
-
-    fn add(&mut self, facts: &Facts<'_>, entry: &Entry) {
-        let symbols = facts.symbols();
-        let innermost = entry.is_sampled();
-        let go = is_go(facts, entry.process);
-        let of_team = |site: &CallSite| match innermost {
-            _ if go => is_in_go_scheduler(symbols, *site),
-            true => is_in_team_code(symbols, *site),
-            false => is_under_team_code(symbols, *site),
-        };
-        let meets = match entry.detail {
-            Detail::Plain => innermost,
-            Detail::Calls(group) => MEETING.contains(&facts.call_groups.get(group).name),
-            // Goroutines may wait for anything while their threads wait for goroutines. The scheduler itself only sleeps
-            // before it takes goroutines from another thread.
-            Detail::Waits(on, _) => !go || on == WaitsFor::Sleep,
-            Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => {
-                self.ready += entry.ns;
-                return;
-            }
-            Detail::Held(_) | Detail::Faults => false,
-        };
-        let places: Weights = match meets {
-            true => entry
-                .places()
-                .iter()
-                .filter(|(site, _)| of_team(site))
-                .map(|(s, w)| (*s, *w))
-                .collect(),
-            false => Weights::new(),
-        };
-        let share = amount(&places) as f64 / amount(entry.places()).max(1) as f64;
-        let team = entry.ns.part(share);
-        self.team += team;
-        match entry.detail {
-            Detail::Waits(..) => self.waits += entry.ns - team,
-            _ => {
-                self.work += entry.ns - team;
-                let hands = |site: &CallSite| go || is_under_channel(symbols, *site);
-                let handing = places.iter().filter(|(site, _)| hands(site));
-                let part = handing.map(|(_, weight)| weight.amount).sum::<u64>();
-                self.handing += team.part(part as f64 / amount(&places).max(1) as f64);
-            }
-        }
-        if innermost {
-            add(&mut self.places, &places);
-        }
-    }
-
-    fn all(&self) -> Ns {
-        self.team + self.ready + self.work + self.waits
-    }
-}
-
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
     let threads = facts.processes.get(process).tasks.len() as u64;
@@ -158,11 +73,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     if threads < 2 {
         return None;
     }
-    let wall = Parts::of(facts, found.wall, process);
+    let team = Team::of(facts, found.cpu, process);
+    let wall = Parts::of(facts, found.wall, process, &team);
     if wall.team.share_of(net) < LARGE {
         return None;
     }
-    let cpu = Parts::of(facts, found.cpu, process);
+    let cpu = Parts::of(facts, found.cpu, process, &team);
     let took = wall.all() - taken_by_others(found, process).min(wall.all());
     let certain = wall.handing + wall.work + wall.waits;
     let at_least = if certain > took { "at least " } else { "" };
@@ -174,11 +90,13 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let cpus = u64::from(facts.trace.meta.cpus).clamp(1, threads);
     let most = wall.all() - (Ns(cpu.work.0 / cpus) + wall.waits).min(wall.all());
     let name = facts.name(process);
+    let language = facts.processes.get(process).language.as_str();
+    let hands = team.is_mostly_handing(&wall.places);
     Some(Draft {
         class: CLASS.id,
         moves: false,
         process,
-        title: title(facts, process, &wall.places).into(),
+        title: title(language, hands).into(),
         text: format!(
             "All work of {} of {name} takes {} of CPU time: one thread alone would need about that. Divided among \
              them, it took {at_least}{}; the rest is handing out the pieces and meeting after each.",
@@ -195,14 +113,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
             "{} of CPU time in the code that shares out work, and its calls",
             time(cpu.team)
         )],
-        remedy: remedy(facts, process, &wall.places).into(),
+        remedy: remedy(language, hands).into(),
     })
-}
-
-/// Whether most of what is asked for is to send something through a channel, or to receive it.
-fn is_in_channels(facts: &Facts<'_>, places: &Weights) -> bool {
-    let in_channels = places.iter().filter(|(site, _)| is_under_channel(facts.symbols(), **site));
-    in_channels.map(|(_, weight)| weight.amount).sum::<u64>() * 2 > amount(places)
 }
 
 /// How long other programs had CPUs that its threads could use, beyond what is a disturbance of the critical path: while
@@ -233,29 +145,28 @@ fn places(facts: &Facts<'_>, all: &Weights) -> Weights {
     if asked.is_empty() { all.clone() } else { asked }
 }
 
-fn is_go(facts: &Facts<'_>, process: ProcessId) -> bool {
-    facts.processes.get(process).language == "Go"
-}
-
-fn title(facts: &Facts<'_>, process: ProcessId, places: &Weights) -> &'static str {
-    if is_go(facts, process) {
-        "goroutines have pieces of work that are too small"
-    } else if is_in_channels(facts, places) {
-        "threads hand each other pieces of work that are too small"
-    } else {
-        "threads share out pieces of work that are too small"
+fn title(language: &str, hands: bool) -> &'static str {
+    match language {
+        "Go" => "goroutines have pieces of work that are too small",
+        _ if hands => "threads hand each other pieces of work that are too small",
+        _ => "threads share out pieces of work that are too small",
     }
 }
 
-fn remedy(facts: &Facts<'_>, process: ProcessId, places: &Weights) -> &'static str {
-    match &*facts.processes.get(process).language {
+fn remedy(language: &str, hands: bool) -> &'static str {
+    match language {
         "Go" => {
             "Give each goroutine many items: one per CPU, with a part of the slice, or batches over the channel. For items \
              of so little work a plain loop is faster."
         }
-        "Rust" if is_in_channels(facts, places) => {
+        "Rust" if hands => {
             "Send batches: a Vec of some hundred items instead of each single one. For items of so little work a plain loop \
              is faster. A channel that holds only a few items makes its threads sleep and wake each other."
+        }
+        _ if hands => {
+            "Put batches into the queue: some hundred items at a time, and take all that are there at once. For items of so \
+             little work a plain loop is faster. A queue that holds only a few items makes its threads sleep and wake each \
+             other."
         }
         "Rust" => {
             "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \
@@ -371,6 +282,32 @@ mod tests {
         );
         let asks = SENDS.replace(" in send (", " in try_recv (");
         assert!(!found(&rust((1, WORKS, &asks), (1, WORKS, &asks))).contains("parallel-overhead"));
+    }
+
+    #[test]
+    fn a_queue_for_single_numbers_is_found_with_its_lock_and_a_lock_alone_is_not() {
+        let place = "push (q.cpp:20) <- main (q.cpp:41)";
+        let [tells, locks] = ["pthread_cond_signal", "pthread_mutex_lock"]
+            .map(|function| format!("{function} @libc.so.6 <- {place}"));
+        let queue = |(first, stack): (u64, &str)| {
+            let text = team((1, WORKS, stack), (first, WORKS, stack))
+                .replace("language C", "language C++");
+            text.replacen(&format!("sample {stack}"), &format!("sample {tells}"), 2).replace(
+                "image libgomp.so.1",
+                "image libc.so.6 path /lib/libc.so.6\nimage libgomp.so.1",
+            )
+        };
+        let said = found(&queue((1, &locks)));
+        assert!(said.starts_with("parallel-overhead 5") && said.contains("@ push:20: "), "{said}");
+        assert!(
+            !found(&queue((5, &locks))).contains("parallel-overhead"),
+            "one works all the time"
+        );
+        let other = locks.replace("push", "count");
+        assert!(
+            !found(&queue((1, &other))).contains("parallel-overhead"),
+            "a lock around something else"
+        );
     }
 
     #[test]

@@ -63,6 +63,17 @@ fn a_number_per_message_is_parallel_overhead_and_batches_are_not() {
 }
 
 #[test]
+fn a_number_per_turn_of_a_queue_is_parallel_overhead_and_batches_are_not() {
+    Truth::of("@number_per_queue")
+        .first_finding(&["parallel-overhead"])
+        .found_at("parallel-overhead", "Queue<unsigned long>::push", "number_per_queue.cpp", LINE)
+        .saves("parallel-overhead", 0.3..=1.0)
+        .never(&["busy-waiting", "imbalance"])
+        .check();
+    Truth::of("@number_per_queue batches").never(&["parallel-overhead", "wait-lock"]).check();
+}
+
+#[test]
 fn a_value_per_channel_operation_in_go_is_parallel_overhead_and_batches_are_not() {
     Truth::of("@value_per_channel")
         .first_finding(&["parallel-overhead"])

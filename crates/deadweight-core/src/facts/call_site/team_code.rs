@@ -114,6 +114,33 @@ fn library(symbols: &Symbols, site: CallSite) -> impl Iterator<Item = &str> {
     names.take_while(|(own, _)| !own).map(|(_, name)| name)
 }
 
+/// Functions of condition variables and semaphores, and of locks, by the beginning of their names without leading underscores.
+const CONDITIONS: [&str; 5] =
+    ["pthread_cond_", "std::condition_variable", "sem_post", "sem_wait", "new_sem_wait"];
+const LOCKS: [&str; 6] = [
+    "pthread_mutex_",
+    "lll_lock_",
+    "gthread_mutex_",
+    "std::mutex::",
+    "std::unique_lock",
+    "std::lock_guard",
+];
+
+/// Whether threads tell each other at a site that something is there: a condition variable of the C or C++ library.
+pub(crate) fn is_under_condition(symbols: &Symbols, site: CallSite) -> bool {
+    is_under(symbols, site, &CONDITIONS)
+}
+
+/// Whether a site is in a lock of the C or C++ library.
+pub(crate) fn is_under_lock(symbols: &Symbols, site: CallSite) -> bool {
+    is_under(symbols, site, &LOCKS)
+}
+
+fn is_under(symbols: &Symbols, site: CallSite, functions: &[&str]) -> bool {
+    let mut library = library(symbols, site).map(|name| name.trim_start_matches('_'));
+    library.any(|name| functions.iter().any(|function| name.starts_with(function)))
+}
+
 /// Whether a channel's code is between a site and the program's own innermost frame.
 pub(crate) fn is_under_channel(symbols: &Symbols, site: CallSite) -> bool {
     let mut frames = site.frames(symbols);
