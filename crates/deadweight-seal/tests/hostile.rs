@@ -26,9 +26,10 @@ impl Numbers {
     }
 }
 
-/// A small binary with debug information, built by the C compiler.
-fn binary() -> Option<Vec<u8>> {
-    let folder = std::env::temp_dir().join(format!("deadweight-hostile-{}", std::process::id()));
+/// A small binary, built by the C compiler with debug information, or without (`-g0`).
+fn binary(debug: &str) -> Option<Vec<u8>> {
+    let name = format!("deadweight-hostile{debug}-{}", std::process::id());
+    let folder = std::env::temp_dir().join(name);
     std::fs::create_dir_all(&folder).ok()?;
     let (source, out) = (folder.join("a.c"), folder.join("a"));
     let text = "#include <stdlib.h>\nstatic inline int sq(int x) { return x * x; }\n\
@@ -36,7 +37,7 @@ fn binary() -> Option<Vec<u8>> {
                 s += sq(i) ^ rand(); return s; }\nint main(int n, char **a) { (void)a; return sum(n); }\n";
     std::fs::write(&source, text).ok()?;
     let built = std::process::Command::new("gcc")
-        .args(["-O2", "-g", "-o"])
+        .args(["-O2", debug, "-o"])
         .args([&out, &source])
         .status()
         .is_ok_and(|status| status.success());
@@ -56,7 +57,7 @@ fn addresses(bytes: &[u8]) -> Vec<u64> {
 
 #[test]
 fn damaged_files_never_panic_and_are_bounded() {
-    let Some(sound) = binary() else {
+    let Some(sound) = binary("-g") else {
         eprintln!("SKIPPED: no C compiler");
         return;
     };
@@ -100,6 +101,18 @@ fn damaged_files_never_panic_and_are_bounded() {
         let _ = value_types(Files::of(damaged.as_slice()), &addresses);
         let _ = Binary::from_bytes(damaged).and_then(|binary| binary.scan());
     }
+}
+
+/// No place in it may cost time, so no line is asked for.
+#[test]
+fn a_file_without_places_has_lines_if_it_was_built_so() {
+    let scanned = |debug| Binary::from_bytes(binary(debug)?).and_then(|binary| binary.scan()).ok();
+    let (Some(with), Some(without)) = (scanned("-g1"), scanned("-g0")) else {
+        eprintln!("SKIPPED: no C compiler");
+        return;
+    };
+    assert_eq!((with.sites.len(), without.sites.len()), (0, 0));
+    assert_eq!((with.info.has_lines, without.info.has_lines), (true, false));
 }
 
 /// Inputs that once failed in the fuzz target.

@@ -56,6 +56,8 @@ pub struct Meta {
     pub steal: Ns,
     /// How long the cgroup's CPU quota throttled its tasks during the run, summed over CPUs.
     pub throttled: Ns,
+    /// CPU time of threads whose calls are not known: a running process was joined by stops, and they have not stopped.
+    pub unseen: Ns,
     /// System calls that were not recorded, because only 1 in N was recorded: they are taken to be like it.
     #[serde(rename = "thinned")]
     pub decimated: u64,

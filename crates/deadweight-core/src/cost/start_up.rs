@@ -109,7 +109,12 @@ fn of_many(
     let (likely, (least, most)) = time.saving(of_wrappers(found, programs));
     let one = Ns(time.around.0 / count.max(1));
     let launcher = facts.name(parent);
-    let counted = if time.mostly {
+    let counted = if time.unseen {
+        format!(
+            "When its own code began was not seen. This costs at least its starts up to exec, and its exits; at most also \
+             its linking and its own work, and what {launcher} does meanwhile."
+        )
+    } else if time.mostly {
         format!(
             "This costs at least its starts, from fork to main, and its exits; at most also its own work, and what \
              {launcher} does meanwhile."

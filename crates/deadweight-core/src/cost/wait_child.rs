@@ -82,11 +82,15 @@ fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Draft> {
     let count = u64::try_from(programs.len()).unwrap_or(u64::MAX);
     let slow_fork = slow_fork(facts, parent);
     let name = facts.name(parent);
-    let mut evidence = vec![format!(
-        "{} of {} is starting, linking and ending them; the rest is their own work, and what {name} does meanwhile",
-        time_words(time.around),
-        time_words(time.all)
-    )];
+    let (around, all) = (time_words(time.around), time_words(time.all));
+    let mut evidence = vec![match time.unseen {
+        true => format!(
+            "at least {around} of {all} is starting and ending them: when their own code began was not seen"
+        ),
+        false => format!(
+            "{around} of {all} is starting, linking and ending them; the rest is their own work, and what {name} does meanwhile"
+        ),
+    }];
     evidence.extend(slow_fork.map(|typical| {
         format!(
             "each fork took {}: it copies the page tables of a large process",
@@ -312,6 +316,25 @@ mod tests {
         "#]]
         .assert_eq(&found(&readers(1000)));
         assert_eq!(found(&readers(100_000)), "");
+    }
+
+    #[test]
+    fn where_main_is_not_seen_all_of_a_short_program_may_be_linking_and_is_found() {
+        let child = |_, at| {
+            format!("exec /bin/true\n{} syscall mmap 0 4096\n{} back 0", at + 300, at + 700)
+        };
+        let without = parent_of("manifest", 20, 1000, child);
+        let stops = weighed(&format!("rung stops\n{without}"));
+        let finding = stops.findings.iter().find(|f| f.class == "wait-child").unwrap();
+        assert!(finding.high > 0.75, "{finding:?}");
+        assert!(
+            finding.evidence[0].ends_with("when their own code began was not seen"),
+            "{finding:?}"
+        );
+        // Near: it was seen, and what is left is the programs' own work.
+        let seen = weighed(&format!("rung stops\n{}", readers(1000)));
+        let finding = seen.findings.iter().find(|f| f.class == "wait-child").unwrap();
+        assert!(finding.high < 0.3, "{finding:?}");
     }
 
     #[test]

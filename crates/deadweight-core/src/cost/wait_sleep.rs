@@ -34,6 +34,7 @@ mod children;
 mod feeds;
 mod goroutines;
 mod looks;
+mod one_loop;
 mod pace;
 mod pauses;
 mod under_lock;
@@ -228,12 +229,12 @@ fn for_the_clock(
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();
-    let name = facts.name(process);
     let under_lock = under_lock::share(facts, process) >= UNDER_LOCK;
     let polls = lengths.len() >= LOOP && !under_lock;
     if polls && !pace::are_of_round_length(&sleeps) {
         return None;
     }
+    let polls = polls && one_loop::is_one(facts, process, &sleeps);
     let stays = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
     let looks = polls.then(|| looks::between(facts, process, &sleeps)).flatten();
     let all: Ns = lengths.iter().copied().sum();
@@ -249,7 +250,7 @@ fn for_the_clock(
     };
     // A sleep with only its end on the critical path counts too.
     let times = u64::try_from(lengths.len()).unwrap_or(u64::MAX).max(1);
-    let times = format!("{name} slept {}", things(times, "time"));
+    let times = format!("{} slept {}", facts.name(process), things(times, "time"));
     let how = Sleeps { under_lock, polls, pace };
     let (title, text) = how.said(&times, typical, sum.ns);
     Some(Draft {

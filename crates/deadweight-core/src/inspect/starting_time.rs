@@ -48,6 +48,8 @@ pub(crate) struct StartingTime {
     /// Whether the programs do next to nothing beside starting and ending: a function, or a line of the script, may do
     /// the same in no time.
     pub(crate) mostly: bool,
+    /// Whether it was not seen when the own code of most programs began: how much of their work is linking is not known.
+    pub(crate) unseen: bool,
 }
 
 /// Calls that start or reap a child.
@@ -139,6 +141,7 @@ impl StartingTime {
         let closing = closing.ns + closing.around;
         let mut time = Self { around: around(found, programs) - closing, ..Self::default() };
         time.inside = sum(all_below.iter().copied()) - closing;
+        time.unseen = begins_unseen(facts, programs);
         time.all = time.inside;
         let held = sum(all_below.iter().copied().filter(by_them));
         time.starts_mostly = time.around.share_of(time.inside) >= STARTING;
@@ -171,12 +174,23 @@ impl StartingTime {
 
     /// The most likely saving where the programs are no longer started, and least and most.
     pub(crate) fn saving(&self, wrappers: Ns) -> (Ns, (Ns, Ns)) {
-        let most = if self.mostly { self.all } else { self.around + wrappers };
+        let most = if self.mostly || self.unseen { self.all } else { self.around + wrappers };
         // Another way to do the same needs some code, too.
         let beside = (most - self.around.min(most)).part(GOES);
         let likely = if self.mostly { self.around + beside } else { self.around };
         (likely.max(self.around), (self.around, most.max(self.around)))
     }
+}
+
+/// Whether it is not known of most of these programs when their own code began. Only root has probes at main; for others it
+/// is the first sample or call in the program's own file, and a short program has none.
+fn begins_unseen(facts: &Facts<'_>, programs: &[ProcessId]) -> bool {
+    let unseen = |id: &&ProcessId| {
+        let process = facts.processes.get(**id);
+        process.execs.last().is_some_and(|exec| process.began() <= *exec)
+    };
+    let rung = &facts.trace.meta;
+    !rung.records_wakers() && programs.iter().filter(unseen).count() * 2 > programs.len()
 }
 
 /// What part of the CPU time of these programs, with those below them, is not their own work.

@@ -10,7 +10,7 @@ use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::{Block, WokenBy};
 use deadweight_report::account::{IDLE, OBSERVER, UNRECORDED};
 use deadweight_report::report::{Check, CheckOutcome, Finding};
-use deadweight_report::wording::things;
+use deadweight_report::wording::{things, time};
 use deadweight_trace::units::Ns;
 
 /// A row below this share of the wall time makes no finding.
@@ -27,11 +27,12 @@ const UNSEEN: f64 = 0.2;
 pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]) -> Vec<Check> {
     let unsampled = unsampled(facts, wall);
     let unaddressed = unsampled.clone().or_else(|| unaddressed(facts, wall));
-    let gone = wall.of(UNRECORDED).share_of(wall.total);
-    let unseen =
-        (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
     // Without tracing and idleness, but with what other programs took: a wait for them has a share, too.
     let whole = wall.total - wall.of(OBSERVER) - wall.of(IDLE);
+    let gone = wall.of(UNRECORDED).share_of(wall.total);
+    let gone =
+        (gone >= UNSEEN).then(|| format!("{:.0} % of the time is not recorded", gone * 100.0));
+    let unseen = gone.or_else(|| unseen_calls(facts, whole));
     let chance = if facts.path.subject.tasks() > 1 { cost::uneven_by_chance(wall) } else { None };
     cost::ids()
         .map(|class| {
@@ -61,6 +62,15 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             Check { class: class.to_owned(), outcome, share, why: why.cloned().unwrap_or_default() }
         })
         .collect()
+}
+
+/// Threads of a process that was joined by stops have not stopped, and most of what they did is not known.
+fn unseen_calls(facts: &Facts<'_>, whole: Ns) -> Option<String> {
+    let unseen = facts.trace.meta.unseen;
+    (unseen.share_of(whole) >= UNSEEN).then(|| {
+        let unseen = time(unseen);
+        format!("what its threads did in {unseen} of CPU time is not known, see the note")
+    })
 }
 
 /// Whether branches may be why a loop is slow, of which no register shows how often it turns.
@@ -260,6 +270,18 @@ mod tests {
         let gap = program(20, "language C").replace("60000 off", "55000 lost 5\n60000 off");
         let (seen, why) = outcome(&gap, "wait-disk");
         assert_eq!((seen, why.as_str()), (NotCheckable, "60 % of the time is not recorded"));
+    }
+
+    #[test]
+    fn nothing_is_ruled_out_where_threads_were_joined_that_have_not_stopped() {
+        let text = |unseen: u64| {
+            let head = format!("rung stops\nattached\nunseen {unseen}\ntask 1 app");
+            program(50, "language C").replace("task 1 app", &head)
+        };
+        assert_eq!(outcome(&text(1_000), "tiny-writes").0, RuledOut, "a little of the time");
+        let (seen, why) = outcome(&text(30_000), "tiny-writes");
+        assert_eq!(seen, NotCheckable);
+        assert_eq!(why, "what its threads did in 30.0 µs of CPU time is not known, see the note");
     }
 
     #[test]

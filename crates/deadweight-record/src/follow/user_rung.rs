@@ -109,7 +109,7 @@ impl Follow<'_> {
         }
         let late: Vec<Dying> =
             rung.dying.extract_if(.., |dying| record.at > dying.at_the_latest()).collect();
-        late.into_iter().for_each(|dying| self.report_death(record.at, dying));
+        self.report_late_deaths(late, record.at);
     }
 
     /// Whether a breakpoint in the command's binary was hit by a process that runs another program: a breakpoint is
@@ -227,11 +227,15 @@ impl Follow<'_> {
     /// No more records can show their exits: without this they would seem to be dying until the end.
     fn report_all_deaths(&mut self, end: u64) {
         let Some(rung) = &mut self.user_rung else { return };
-        let mut dying = std::mem::take(&mut rung.dying);
+        let dying = std::mem::take(&mut rung.dying);
+        self.report_late_deaths(dying, end);
+    }
+
+    /// Nothing showed these deaths. The next record may come long after them, where all other tasks sleep.
+    fn report_late_deaths(&mut self, mut dying: Vec<Dying>, end: u64) {
         dying.sort_by_key(Dying::at_the_latest);
         for dying in dying {
-            let at = dying.at_the_latest().min(end);
-            self.report_death(at, dying);
+            self.report_death(dying.at_the_latest().min(end), dying);
         }
     }
 
@@ -326,6 +330,20 @@ mod tests {
         let thread = (8, 3_000 + LONGEST_DEATH_OF_THREAD, Off::Dead);
         let root = [(7, 1_002_000, Off::Preempted), (7, 5_000_000, Off::Dead)];
         assert_eq!(last_steps(None), [thread, root[0], root[1]]);
+    }
+
+    #[test]
+    fn a_thread_that_ends_while_all_others_sleep_is_dead_long_before_they_go_on() {
+        let mut leaving = Leaving::default();
+        let view = UserView { everyone: false, period: 0, recording: 0 };
+        let start = Start { root: 7, user_view: Some(view), ..Start::default() };
+        let mut follow = Follow::new(&mut leaving, Offsets::default(), &[], start, 2);
+        let record = |at, task, cpu, body| Record { at, process: 7, task, cpu, body };
+        follow.take(&record(1_000, 7, 0, Body::Fork { process: 7, task: 8, parent: 7 }), None);
+        follow.take(&record(3_000, 8, 1, Body::Exit { task: 8 }), None);
+        let woken = Body::Switched { out: false, runnable: false };
+        follow.take(&record(15_000_000, 7, 0, woken), None);
+        assert_eq!(leaving.0, [(8, 3_000 + LONGEST_DEATH_OF_THREAD, Off::Dead)]);
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod sample_timer;
 mod schedstat;
 mod tracee;
 mod tracer;
+mod untraced;
 
 use crate::clock::now;
 use crate::error::Error;
@@ -46,7 +47,8 @@ use std::sync::mpsc::RecvTimeoutError;
 use std::thread;
 
 use std::time::{Duration, Instant};
-use tracer::{Tracer, Untraced};
+use tracer::Tracer;
+use untraced::Untraced;
 
 /// CPU time of a task between two samples, in ns: one stop takes some 20 µs. The period is no part
 /// of the kernel's tick, which divides user time from system time: both would find the task at the
@@ -109,6 +111,7 @@ fn record_with(
     meta.exit = Some(ended.exit);
     // A process that was attached to has used CPU time before.
     meta.rusage = (!meta.attached).then_some(ended.usage);
+    meta.unseen = Ns(untraced.unseen);
     meta.warnings.extend(untraced.warnings());
     meta.warnings.extend(estimated_warning(estimated_calls));
     before.until(&ended, &mut meta);
@@ -231,25 +234,4 @@ fn poll_proc(
         kind: EventKind::Page { addr: page.addr, zero: page.zero },
     });
     new.chain(pages).collect()
-}
-
-impl Untraced {
-    fn warnings(self) -> Vec<String> {
-        let mut warnings = Vec::new();
-        if self.elevated > 0 {
-            warnings.push(format!(
-                "programs with elevated privileges (set-user-id or similar), {} of them: tracing \
-                 would remove these privileges, so their time is not recorded",
-                self.elevated
-            ));
-        }
-        if self.traced > 0 {
-            warnings.push(format!(
-                "the program traces processes itself, {} of them: a process has at most one \
-                 tracer, so they are not recorded from then on",
-                self.traced
-            ));
-        }
-        warnings
-    }
 }

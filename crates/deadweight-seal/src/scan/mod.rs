@@ -34,6 +34,8 @@ use std::path::Path;
 /// Most places that are named: those with the deepest loops first.
 const MOST_SITES: usize = 100_000;
 
+/// Of so many functions lines are asked for where there are no places.
+const MOST_ASKED: usize = 100;
 /// With more bytes of debug information lines are not read: their index takes a multiple of it.
 const MOST_DEBUG: u64 = 256 << 20;
 
@@ -153,6 +155,10 @@ impl Binary {
         };
         let mut addresses: Vec<u64> = hits.iter().map(|hit| hit.found.at.0).collect();
         addresses.extend(hits.iter().filter_map(called));
+        if addresses.is_empty() {
+            // Whether the file has lines is asked of its functions then.
+            addresses.extend(functions.list.iter().take(MOST_ASKED).map(|function| function.start));
+        }
         let resolved = resolve(self.files(), &addresses, self.detail(scan));
         scan.info = resolved.info;
         scan.warnings.extend(resolved.warnings);

@@ -101,6 +101,7 @@ pub(super) fn read_line(
         }
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
+        "unseen" => meta.unseen = Ns(words.time()?),
         "thinned" => meta.decimated = words.number("a number of calls")?,
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
         "attached" => meta.attached = true,
@@ -313,6 +314,7 @@ pub(super) fn write(
     list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;
+    number(out, "unseen", meta.unseen.0, 0)?;
     number(out, "thinned", meta.decimated, 0)?;
     for warning in &meta.warnings {
         writeln!(out, "warning {}", Name(warning))?;

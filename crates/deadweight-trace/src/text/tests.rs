@@ -124,6 +124,7 @@ lacks wakers
 blind-cpus 1
 steal 77
 throttled 78
+unseen 79
 warning "the clock\u{7} jumped\n"
 incomplete
 image a path /tmp/a build-id 00ff language C producer "GNU C17 12.2.0 -O2" optimised

@@ -14,7 +14,7 @@ use crate::inspect::Inspection;
 use crate::sections::stages;
 use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_report::report::{Hazard, Stage};
-use deadweight_report::wording::{percent, time};
+use deadweight_report::wording::{percent, things, time};
 use deadweight_trace::Meta;
 use deadweight_trace::units::Ns;
 pub(crate) use series::of_series;
@@ -172,6 +172,17 @@ fn too_short(facts: &Facts<'_>, wall: &Attribution) -> Option<Hazard> {
     let few = facts.trace.meta.sample_period > 0 && user > 0.2 && samples < SAMPLES;
     if wall.total >= SHORT && !few {
         return None;
+    }
+    if facts.trace.meta.attached {
+        // Threads that have not stopped yet have no samples, however long it takes.
+        let unseen = facts.trace.meta.unseen > Ns::ZERO;
+        return (!unseen).then(|| {
+            let text = format!(
+                "{} of its own code: stay attached for longer (--for).",
+                things(samples, "sample")
+            );
+            hazard("too-short-to-time", text)
+        });
     }
     let runs = (SAMPLES / samples.max(5)).clamp(10, 50);
     Some(hazard(
@@ -362,6 +373,22 @@ mod tests {
             let said = hazards(&text);
             assert!(!said.contains("timed-the-producer"), "{said}");
         }
+    }
+
+    #[test]
+    fn a_joined_program_cannot_be_repeated() {
+        let joined = |unseen: u64, end: u64| {
+            let head = format!("sample-period 1000\nattached\nunseen {unseen}\ntask 1 app\n");
+            hazards(&format!(
+                "{head}0 exec /bin/app\n0 on\n500 sample work\n{end} off blocked read 3"
+            ))
+        };
+        let said = joined(0, 20_000_000);
+        assert!(
+            said.contains("1 sample of its own code: stay attached for longer (--for)."),
+            "{said}"
+        );
+        assert_eq!(joined(5_000_000, 20_000_000), "", "it would have none then, too");
     }
 
     /// A shell that works until `own` and then waits for a program that works until `end`.

@@ -32,17 +32,17 @@ impl Tracee {
         self.emit(self.cursor, EventKind::Off(Off::Preempted), events);
     }
 
-    /// It does not stop yet, and was found blocked again after it ran. How long it ran is counted;
-    /// what it did is not known.
+    /// It does not stop yet, and was found blocked again after it ran. How long it ran is counted
+    /// and returned; what it did is not known.
     pub(in crate::ptrace) fn blocks_again(
         &mut self,
         call: Activity,
         at: u64,
         events: &mut Vec<TaskEvent>,
-    ) {
+    ) -> u64 {
         let now = self.sched_counts();
         let cpu_time = now.since(self.counted).cpu_time;
-        let Activity::Call { nr, args } = call else { return };
+        let Activity::Call { nr, args } = call else { return 0 };
         self.counted = now;
         if !self.on_cpu {
             self.get_cpu(at.saturating_sub(cpu_time).max(self.cursor), events);
@@ -55,6 +55,7 @@ impl Tracee {
         self.emit(end, EventKind::Call { nr, args }, events);
         self.emit(end, EventKind::Off(Off::Blocked), events);
         (self.on_cpu, self.blocked, self.resumed_at) = (false, true, end);
+        cpu_time
     }
 
     /// How often it has blocked.

@@ -172,7 +172,8 @@ impl Tracer {
                     true
                 }
                 Some(snapshot::Doing::Waiting(Some((nr, args)))) if has_run => {
-                    tracee.blocks_again(Activity::Call { nr, args }, at, &mut self.events);
+                    let call = Activity::Call { nr, args };
+                    self.untraced.unseen += tracee.blocks_again(call, at, &mut self.events);
                     false
                 }
                 _ => false,

@@ -19,6 +19,7 @@ use super::requests::{self, Resume, StopKind, SyscallStop, WaitResult};
 use super::sample_timer::SampleTimer;
 use super::schedstat::{SchedCounts, Schedstat};
 use super::tracee::{Activity, Tracee};
+use super::untraced::Untraced;
 use super::{maps, privileges};
 use crate::clock::now;
 use crate::procfs;
@@ -43,15 +44,6 @@ const MANY_TASKS: usize = 16;
 /// While all tasks are blocked: after this many ticks, the period is this many times as long.
 const IDLE_TICKS: u32 = 50;
 const IDLE_FACTOR: u64 = 16;
-
-/// Tasks that are not traced, by reason.
-#[derive(Copy, Clone, Debug, Default)]
-pub(super) struct Untraced {
-    /// Programs that gain privileges.
-    pub(super) elevated: u64,
-    /// Tasks that trace or are traced by the program itself.
-    pub(super) traced: u64,
-}
 
 /// The root's end, as the kernel reported it.
 pub(super) struct RootExit {
