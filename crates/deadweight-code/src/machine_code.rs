@@ -142,8 +142,10 @@ impl<'s> MachineCode<'s> {
             self.called.get_or_init(|| self.seen_calls()).range(here).next().map(|(_, id)| *id)
         };
         let function = direct.or_else(seen)?;
-        // The linker's stub for a function of a library is no function that could be inlined.
-        let is_stub = self.symbols.name(self.code(function).name).ends_with("@plt");
+        // The linker's stub for a function of a library is no function that could be inlined, nor is the kernel's way back
+        // out of a signal, which nobody calls.
+        let name = self.symbols.name(self.code(function).name);
+        let is_stub = name.ends_with("@plt") || name.contains("sigreturn");
         let small = function != caller && !is_stub && self.is_small(function);
         small.then_some(SmallCallee { function, through_pointer: direct.is_none() })
     }

@@ -204,8 +204,18 @@ const PREFIXES: &[(&str, SymbolRole)] = &[
     ("IO::", SymbolRole::Stream), ("fs.File.", SymbolRole::Stream),
 ];
 
+/// A name without a path (debug information with line tables only), without the types behind it: that a map has its memory
+/// from `alloc::alloc::Global` does not make its look-up an allocation.
+fn without_types(name: &str) -> &str {
+    match name.find('<') {
+        Some(at) if at > 0 && !name[..at].contains(':') => &name[..at],
+        _ => name,
+    }
+}
+
 /// Rust's allocation and vectors; most of their functions only read.
 fn of_rust(name: &str) -> Option<SymbolRole> {
+    let name = without_types(name);
     let has = |words: &[&str]| words.iter().any(|word| name.contains(word));
     if !has(&["alloc::raw_vec::", "alloc::alloc::"]) {
         return None;
@@ -417,6 +427,8 @@ mod tests {
     #[test]
     fn a_programs_own_functions_have_no_role() {
         for name in [
+            "contains_key<u64, u32, std::hash::random::RandomState, alloc::alloc::Global, u64>",
+            "reserve_rows<alloc::raw_vec::RawVec<u8, alloc::alloc::Global>>",
             "main.free",
             "malloc_table_fill",
             "copy",

@@ -353,6 +353,33 @@ mod tests {
         assert_eq!(found(&text(&codes, &calls(leaf))), "");
     }
 
+    /// A signal came after the call: what leads back from its handler looks as if it was called there.
+    #[test]
+    fn the_way_back_from_a_signal_is_refused() {
+        for name in ["runtime.sigreturn__sigaction", "__restore_rt_sigreturn"] {
+            let codes = format!("{CALLER}\n{}", GETTER.replace("get", name));
+            let leaf = format!("{name} @0x102a <- loop (a.c:7) @0x100a <- main (a.c:20)");
+            assert_eq!(found(&text(&codes, &calls(&leaf))), "");
+        }
+    }
+
+    /// `slices.SortFunc` calls the comparison, in code that no build puts both into; `std::sort` is compiled for it.
+    #[test]
+    fn a_callback_of_a_library_is_refused_unless_the_library_is_compiled_for_it() {
+        let said = |language: &str, library: &str| {
+            let sort = CALLER.replace("code loop", "code sort");
+            let codes = format!("{sort}\n{GETTER}");
+            let entered = format!("get (b.x:3) @0x1020 <- {library} @0x100a <- main (a.x:20)");
+            let stacks = [(30, entered.as_str()), (70, "main (a.x:20)")];
+            found(&computing(language, &stacks).replacen("task 1", &format!("{codes}\ntask 1"), 1))
+        };
+        assert_eq!(said("Go", "sort (/usr/local/go/src/slices/zsortanyfunc.go:80)"), "");
+        let compiled = said("C++", "sort (/usr/include/c++/12/bits/stl_algo.h:1900)");
+        assert!(compiled.starts_with("missed-inlining"), "{compiled}");
+        let own = said("Go", "sort (a.x:7)");
+        assert!(own.starts_with("missed-inlining"), "{own}");
+    }
+
     #[test]
     fn a_getter_in_another_file_is_found() {
         let codes = format!("{CALLER}\n{GETTER}");

@@ -322,6 +322,9 @@ mod tests {
         expect![[r#"
             text-conversion 28 % (6..55) @ main.key:9: app spent 39.8 µs of its 100 µs in conversions between values and text (40 %).
         "#]].assert_eq(&found(&text));
+        // Formatted as well, but straight into the log.
+        let logged = "fmt.(*fmt).fmtInteger (/usr/local/go/src/fmt/format.go:200) <- fmt.Appendf (/usr/local/go/src/fmt/print.go:249) <- log.(*Logger).Printf (/usr/local/go/src/log/log.go:278) <- main.serve (k.go:9) <- main.main (k.go:30)";
+        assert_eq!(found(&computing("Go", &[(60, logged), (40, "main.main (k.go:31)")])), "");
         let direct = "strconv.ParseFloat (/usr/local/go/src/strconv/atof.go:700) <- main.read (k.go:9) <- main.main (k.go:30)";
         assert_eq!(found(&computing("Go", &[(60, direct), (40, "main.main (k.go:31)")])), "");
     }

@@ -166,6 +166,14 @@ impl<'s> UserSample<'s> {
     pub(crate) fn runs_small(&self) -> Option<SmallCallee> {
         let caller = *self.symbols.stack(self.stack).get(1)?;
         let function = self.waited.function?;
+        // A callback. The caller could see it where the library's code is compiled with the program.
+        let location = self.symbols.locations.get(caller.index())?;
+        let calling = location.frames.last()?;
+        if !is_own(self.symbols, location, calling)
+            && !is_generic_code(self.symbols, location, calling)
+        {
+            return None;
+        }
         self.machine.small_callee(caller).filter(|called| called.function == function)
     }
 

@@ -7,6 +7,7 @@
 pub(crate) mod crystal;
 pub(crate) mod demangle;
 pub(crate) mod pclntab;
+pub(crate) mod rust;
 pub(crate) mod symbol_table;
 
 /// Takes a number off the front, seven bits per byte (unsigned LEB128), as Go's tables hold it.

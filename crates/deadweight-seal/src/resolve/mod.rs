@@ -17,6 +17,7 @@ use crate::frame::Frame;
 use crate::names::crystal::is_crystal;
 use crate::names::demangle::demangle;
 use crate::names::pclntab::Table;
+use crate::names::rust;
 use crate::names::symbol_table;
 use object::{Object, ReadRef};
 
@@ -114,15 +115,7 @@ fn in_order<'d, R: ReadRef<'d>>(
         .collect();
     resolved.warnings.extend(split.warning());
     name_machine_functions(&file, separate.as_ref(), addresses, &mut resolved.frames);
-    // Addresses in order are often of one function after the other.
-    let mut last = (String::new(), String::new());
-    for frame in resolved.frames.iter_mut().flatten() {
-        if frame.function != last.0 {
-            let name = demangle(&frame.function);
-            last = (std::mem::take(&mut frame.function), name);
-        }
-        frame.function.clone_from(&last.1);
-    }
+    make_readable(&mut resolved.frames);
     resolved.entry_points = symbol_table::entry_points(&file);
     resolved.info = producer::read(debug_file, context.as_ref().map(|c| (c, &split)), addresses);
     if resolved.info.language.is_empty() && separate.is_some() {
@@ -133,6 +126,25 @@ fn in_order<'d, R: ReadRef<'d>>(
         || go.is_some()
         || [Some(&file), separate.as_ref()].into_iter().flatten().any(|f| f.symbols().count() > 0);
     resolved
+}
+
+/// Readable names for linker names, and paths for names without.
+fn make_readable(frames: &mut [Vec<Frame>]) {
+    // Addresses in order are often of one function after the other.
+    let mut last = (String::new(), String::new());
+    for frame in frames.iter_mut().flatten() {
+        // Code without a line may have the file of the code around it.
+        let path = (frame.line > 0).then(|| rust::path(&frame.function, &frame.file));
+        if let Some(path) = path.flatten() {
+            frame.function = path;
+            continue;
+        }
+        if frame.function != last.0 {
+            let name = demangle(&frame.function);
+            last = (std::mem::take(&mut frame.function), name);
+        }
+        frame.function.clone_from(&last.1);
+    }
 }
 
 /// Whether the program's own code has lines, with a warning if debug information has none for it.

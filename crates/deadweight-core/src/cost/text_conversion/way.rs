@@ -20,7 +20,9 @@ pub(super) enum Way {
 }
 
 /// The words that a library function has that is entered for a way.
-const WORDS: [(Way, &[&str]); 5] = [
+const WORDS: [(Way, &[&str]); 6] = [
+    // A log's lines are output, as what is printed.
+    (Way::Direct, &["log.(*Logger).", "log.Print", "log/slog."]),
     (
         Way::Expression,
         &[
