@@ -287,12 +287,12 @@ mod tests {
     #[test]
     fn a_queue_for_single_numbers_is_found_with_its_lock_and_a_lock_alone_is_not() {
         let place = "push (q.cpp:20) <- main (q.cpp:41)";
-        let [tells, locks] = ["pthread_cond_signal", "pthread_mutex_lock"]
+        let [notifies, locks] = ["pthread_cond_signal", "pthread_mutex_lock"]
             .map(|function| format!("{function} @libc.so.6 <- {place}"));
         let queue = |(first, stack): (u64, &str)| {
             let text = team((1, WORKS, stack), (first, WORKS, stack))
                 .replace("language C", "language C++");
-            text.replacen(&format!("sample {stack}"), &format!("sample {tells}"), 2).replace(
+            text.replacen(&format!("sample {stack}"), &format!("sample {notifies}"), 2).replace(
                 "image libgomp.so.1",
                 "image libc.so.6 path /lib/libc.so.6\nimage libgomp.so.1",
             )

@@ -35,8 +35,8 @@ impl<'f> Team<'f> {
     pub(super) fn of(facts: &Facts<'f>, attribution: &Attribution, process: ProcessId) -> Self {
         let symbols = facts.symbols();
         let places = attribution.in_process(process).flat_map(|entry| entry.places().keys());
-        let tells = places.filter(|site| is_under_condition(symbols, **site));
-        let queues = tells.filter_map(|site| own_function(symbols, *site)).collect();
+        let notifies = places.filter(|site| is_under_condition(symbols, **site));
+        let queues = notifies.filter_map(|site| own_function(symbols, *site)).collect();
         Self { symbols, go: facts.processes.get(process).language == "Go", queues }
     }
 
@@ -125,8 +125,8 @@ impl Parts {
             Detail::Calls(group) if MEETING.contains(&facts.call_groups.get(group).name) => {
                 of(&|site| team.holds(site, false))
             }
-            // Goroutines may wait for anything while their threads wait for goroutines, and whoever waits for a condition
-            // may wait for anything, too. Go's scheduler itself only sleeps before it takes goroutines from another thread.
+            // Goroutines may wait for anything while their threads wait for goroutines, and so may threads that wait for a
+            // condition. Go's scheduler itself only sleeps before it takes goroutines from another thread.
             Detail::Waits(on, _) if !team.go || on == WaitsFor::Sleep => {
                 of(&|site| team.meets(site, false))
             }
