@@ -23,7 +23,8 @@
 //! is not counted. Zeroes that the program reads: counters, sums, tables, padding. If the function
 //! that clears the memory then counts in it, its code shows that, and this is not counted either.
 //! Otherwise samples do not show it: read the line, or let `--prove` run a copy of the program that
-//! does not clear there.
+//! does not clear there. Memory that a library clears for itself, as a compressor that starts anew: only the program
+//! can ask for less of that, and the range begins at 0.
 //!
 //! # What to do
 //! Make the buffer once and keep it. Make it only as large as it is used. Or leave it uninitialised
@@ -33,12 +34,14 @@
 //! A frame decoder that value-initialises 32 KiB for each frame of at most 1400 bytes.
 //! In `tests/programs`: `cleared_frames.cpp`; needed in `cleared_counts.c`, `fresh_marks.c`.
 
+mod advice;
+mod by_library;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::account::{Detail, Entry, Slice, What};
 use crate::facts::Facts;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use crate::facts::zeroed::Fate;
 use crate::inspect::page_faults::{ENTRY_AND_EXIT, gives_back, taken_down};
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, with_user_side};
@@ -46,7 +49,7 @@ use deadweight_code::Role;
 use deadweight_code::symbol_role::SymbolRole;
 use deadweight_report::report::How;
 use deadweight_report::stats::proportion::proportion;
-use deadweight_report::wording::{count as count_of, percent, things, time};
+use deadweight_report::wording::{percent, time};
 use deadweight_trace::units::Ns;
 
 pub(super) const CLASS: Class = Class {
@@ -166,13 +169,16 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         share.samples, share.whole.1
     )];
     if met.0.share_of(net) >= 0.01 {
-        evidence.push(of_faults(met, fate));
+        evidence.push(advice::of_faults(met, fate));
     }
+    // It goes away only with what the library is asked for.
+    let kept = by_library::part(facts, &share.places);
+    evidence.extend(by_library::evidence(kept));
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
-        title: title(fate).into(),
+        title: advice::title(fate).into(),
         text: format!(
             "{name} spent {} of its {} setting memory to a fixed value ({}){}.",
             time(amount),
@@ -186,11 +192,11 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         ),
         amount,
         saving: share.with_the_rest(share.ns, WAITING) + probably,
-        range: (low + surely, share.with_the_rest(high, WAITING) + at_most),
+        range: (low.part(1.0 - kept) + surely, share.with_the_rest(high, WAITING) + at_most),
         how: How::Estimate,
         sites: share.sites(facts.symbols()),
         evidence,
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        remedy: advice::remedy(&facts.processes.get(process).language, kept).into(),
     })
 }
 
@@ -202,64 +208,6 @@ fn exact(
     chosen: impl Fn(&Entry) -> bool,
 ) -> Ns {
     found.wall.of_process(account, process).filter(|e| chosen(e)).map(|e| e.ns).sum()
-}
-
-fn title(fate: Fate) -> &'static str {
-    if fate.is_in_vain() { "memory cleared in vain" } else { "memory cleared before it is used" }
-}
-
-/// The sentence about the page faults during the zeroing, and what is known of their pages.
-fn of_faults((ns, count): (Ns, u64), fate: Fate) -> String {
-    let faults = format!("{} in {} during the zeroing", time(ns), things(count, "page fault"));
-    if !fate.is_known() {
-        return format!(
-            "{faults}: saved only if the memory is not used at all, else the next writer causes them"
-        );
-    }
-    let (zero, sampled) = (count_of(fate.zero), count_of(fate.sampled));
-    if fate.is_in_vain() {
-        format!(
-            "{faults}: in vain, because {zero} of {sampled} such pages, sampled later, still held \
-             nothing but zeroes, as the kernel had handed them out"
-        )
-    } else {
-        format!(
-            "{faults}: without the zeroing the next writer causes them, because only {zero} of \
-             {sampled} such pages, sampled later, still held nothing but zeroes"
-        )
-    }
-}
-
-fn remedy(language: &str) -> &'static str {
-    match language {
-        "C++" => {
-            "For a whole object: std::make_shared_for_overwrite<T>() instead of make_shared<T>(), \
-             or a constructor of its own. For a buffer: keep one outside the loop; use a vector of \
-             the needed size, filled by insert or resize_and_overwrite; or \
-             std::make_unique_for_overwrite<char[]>(n), which does not clear."
-        }
-        "Rust" => {
-            "Keep one Vec outside the loop. Vec::with_capacity(n) and extend, or read_to_end, \
-             instead of vec![0; n]; MaybeUninit where every byte is written."
-        }
-        "Go" => {
-            "Keep one slice outside the loop (buf = buf[:0]); make([]T, 0, n) and append instead \
-             of make([]T, n)."
-        }
-        "Zig" => {
-            "Keep one buffer outside the loop, or make it as small as it is used. Memory that is written \
-             anyway: declare it undefined. Debug and ReleaseSafe builds fill that too, with 0xaa: \
-             ReleaseFast does not, nor a function with @setRuntimeSafety(false)."
-        }
-        "Crystal" => {
-            "Keep one Bytes outside the loop. A struct is cleared by its constructor: declare a large \
-             one with `uninitialized` and let a method fill it."
-        }
-        _ => {
-            "Use malloc instead of calloc where everything is written; clear only the part that is \
-             used; keep one buffer instead of a fresh `= {0}` per call."
-        }
-    }
 }
 
 #[cfg(test)]
@@ -282,6 +230,20 @@ mod tests {
         expect![[r#"
             zeroing 43 % (28..60) @ Router::step:66: app spent 39.8 µs of its 100 µs setting memory to a fixed value (40 %).
         "#]].assert_eq(&found(&text));
+    }
+
+    #[test]
+    fn what_a_compressor_clears_for_itself_has_no_least_saving() {
+        let reset = "runtime.memclrNoHeapPointers (/usr/local/go/src/runtime/memclr_amd64.s:99) <- compress/flate.(*compressor).reset (/usr/local/go/src/compress/flate/deflate.go:656) <- main.pack (p.go:9) <- main.main (p.go:20)";
+        let text = |stack: &str| computing("Go", &[(40, stack), (60, "main.main (p.go:21)")]);
+        let said = found(&text(reset));
+        assert!(said.starts_with("zeroing 43 % (0..60) @ main.pack:9"), "{said}");
+        let zlib = "memset @libc.so.6 <- deflateReset @libz.so.1 <- pack (p.c:9) <- main (p.c:20)";
+        let said = found(&text(zlib).replace("language Go", "language C"));
+        assert!(said.starts_with("zeroing 43 % (0..60) @ pack:9"), "{said}");
+        let made = "runtime.memclrNoHeapPointers (/usr/local/go/src/runtime/memclr_amd64.s:99) <- runtime.mallocgc (/usr/local/go/src/runtime/malloc.go:9) <- image/png.decode (/usr/local/go/src/image/png/reader.go:9) <- main.pack (p.go:9) <- main.main (p.go:20)";
+        let said = found(&text(made));
+        assert!(said.starts_with("zeroing 43 % (28..60)"), "{said}");
     }
 
     /// memset(line, runs[i].value, n); memset(line, 0, n);
