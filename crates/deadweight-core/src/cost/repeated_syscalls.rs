@@ -13,6 +13,7 @@
 //! open: their paths prove that the files are the same few. Without that there is no finding. For
 //! calls by path that open nothing: the address of the path is the same, and there is no time to
 //! write another path there.
+//! What library functions do on the way to the calls (locks, the runtime's states) goes away with them.
 //! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
@@ -45,7 +46,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{Reopened, asks_by_path, knows_paths, rechecks, reopened};
 use crate::inspect::syscalls::entry_cost::{at_least, user_side_per_call};
-use crate::inspect::syscalls::{interpreter, library_code_for};
+use crate::inspect::syscalls::{LibraryCode, interpreter};
 use crate::inspect::{Draft, Sum, calls_by_name, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
@@ -122,7 +123,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     if by_address && may_write_paths(found, process, of_files) {
         return None;
     }
-    let around = library_code_for(found, process, &sum.places, sum.ns);
+    let around = LibraryCode::around(found, process, &sum.places, sum.ns).all();
     let saving =
         with_user_side(found, process, sum.ns, sum.count, user_side_per_call(facts)) + around;
     let loads = if files { loading::of_functions(found, process, &sum.places) } else { Ns::ZERO };

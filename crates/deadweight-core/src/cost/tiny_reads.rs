@@ -9,6 +9,7 @@
 //! kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of entering
 //! and leaving the kernel: this is calibrated, to about 30 ns per call. Of the program's own time, only samples at the call or in its library wrapper count
 //! as saving.
+//! What library functions do on the way to the calls (locks, the runtime's states) goes away with them.
 //! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
@@ -84,6 +85,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let facts = found.facts;
     let calls = SmallCalls::of(facts, found.wall.of_process(account, process))?;
     let saving = with_syscall_entry(found, process, calls.saved(), calls.on_path, &calls.places);
+    let around = calls.around(found, process);
     let interpreted = calls.interpreted(found, process);
     Some(Draft {
         class: CLASS.id,
@@ -92,11 +94,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         title: "tiny reads".into(),
         text: calls.text(),
         amount: calls.ns,
-        saving: saving + interpreted.part(0.5),
-        range: (
-            at_least(saving.min(calls.ns), calls.on_path),
-            saving + calls.around(found, process) + interpreted,
-        ),
+        saving: saving + around.on_the_way + interpreted.part(0.5),
+        range: (at_least(saving.min(calls.ns), calls.on_path), saving + around.all() + interpreted),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence: calls.evidence().into_iter().chain(interpreter::evidence(interpreted)).collect(),

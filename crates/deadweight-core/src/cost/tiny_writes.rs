@@ -10,6 +10,7 @@
 //! which the kernel counts, one in 29 is timed; else the time inside is exact, except for the cost of
 //! entering and leaving the kernel: this is calibrated, to about 30 ns per call. Small reads at a pipe's other end are counted too if the reader belongs to
 //! the command.
+//! What library functions do on the way to the calls (locks, the runtime's states) goes away with them.
 //! In a script, what CPython, Perl, PHP or Node does around the calls belongs to the upper end.
 //!
 //! # What it is mistaken for
@@ -172,6 +173,7 @@ fn draft(
     let (reads, between) = of_readers(found, account, process, readers);
     let amount = calls.ns + reads + between;
     let saving = saving + reads + between;
+    let around = calls.around(found, process);
     let interpreted = calls.interpreted(found, process);
     let mut evidence: Vec<String> = calls.evidence().into_iter().collect();
     if reads + between > Ns::ZERO {
@@ -191,11 +193,8 @@ fn draft(
         title: "tiny writes".into(),
         text: calls.text(),
         amount,
-        saving: saving + interpreted.part(0.5),
-        range: (
-            at_least(saving.min(calls.ns), calls.on_path),
-            saving + calls.around(found, process) + interpreted,
-        ),
+        saving: saving + around.on_the_way + interpreted.part(0.5),
+        range: (at_least(saving.min(calls.ns), calls.on_path), saving + around.all() + interpreted),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence,

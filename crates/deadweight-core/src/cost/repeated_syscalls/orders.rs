@@ -8,8 +8,8 @@ use crate::facts::call_groups::{CallGroup, READS, REMEMBERED, WRITES};
 use crate::facts::call_site::{CallSite, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::questions::{SAME, is_of_cpu_time};
+use crate::inspect::syscalls::LibraryCode;
 use crate::inspect::syscalls::entry_cost::{at_least, with_syscall_entry};
-use crate::inspect::syscalls::library_code_for;
 use crate::inspect::{Draft, Inspection, Sum};
 use crate::timeline::descriptors::ObjectKind;
 use deadweight_report::report::How;
@@ -147,7 +147,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, order: Order) -> Option
             let own = found.wall.user_time_of(process);
             saving.max(sum.ns + own.map(|e| e.sampled_at(|s| is_switch(facts, s))).sum::<Ns>())
         }
-        _ => saving + library_code_for(found, process, &sum.places, sum.ns),
+        _ => saving + LibraryCode::around(found, process, &sum.places, sum.ns).all(),
     };
     let (low, likely) = match order {
         Order::SignalMask => (certain, most.part(0.9).max(certain)),

@@ -79,7 +79,7 @@ fn own_side(
 }
 
 /// Where calls enter the kernel.
-struct EntryPoints<'s> {
+pub(super) struct EntryPoints<'s> {
     symbols: &'s Symbols,
     /// The addresses that they come from and return to.
     at: BTreeSet<(ImageId, u64)>,
@@ -91,7 +91,7 @@ struct EntryPoints<'s> {
 type Wrapper = (ImageId, NameId, (NameId, NameId, u32));
 
 impl<'s> EntryPoints<'s> {
-    fn of(symbols: &'s Symbols, places: &Weights) -> Self {
+    pub(super) fn of(symbols: &'s Symbols, places: &Weights) -> Self {
         let mut entries = Self { symbols, at: BTreeSet::new(), wrappers: BTreeSet::new() };
         for site in places.keys() {
             let Some(leaf) = leaf(symbols, *site) else { continue };
@@ -105,7 +105,7 @@ impl<'s> EntryPoints<'s> {
     }
 
     /// Whether a sample at this site was taken in the entry or exit of one of these calls.
-    fn include(&self, site: CallSite) -> bool {
+    pub(super) fn include(&self, site: CallSite) -> bool {
         let leaf = leaf(self.symbols, site).and_then(|id| self.symbols.locations.get(id.index()));
         leaf.is_some_and(|l| self.at.contains(&(l.image, l.addr.0)))
             || wrapper(self.symbols, site).is_some_and(|w| self.wrappers.contains(&w))

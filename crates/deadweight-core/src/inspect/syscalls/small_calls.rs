@@ -4,7 +4,7 @@
 //! A program has a group of calls for each connection; a finding is about all that cost time on the path. Where only
 //! a part of their calls lies on the path, the evidence says so. Which groups are too small is the cost classes'.
 
-use super::{interpreter, library_code_for};
+use super::{LibraryCode, interpreter};
 use crate::account::{Detail, Entry};
 use crate::facts::Facts;
 use crate::facts::call_groups::CallGroup;
@@ -129,8 +129,8 @@ impl SmallCalls {
     }
 
     /// Library code around them, from the same lines: some of it goes with the calls.
-    pub(crate) fn around(&self, found: &Inspection<'_, '_>, process: ProcessId) -> Ns {
-        library_code_for(found, process, &self.places, self.ns)
+    pub(crate) fn around(&self, found: &Inspection<'_, '_>, process: ProcessId) -> LibraryCode {
+        LibraryCode::around(found, process, &self.places, self.ns)
     }
 
     /// What an interpreter does around them, some of which goes with them.
