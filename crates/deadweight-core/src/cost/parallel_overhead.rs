@@ -181,7 +181,7 @@ fn remedy(language: &str, hands: bool) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{found, rows};
+    use super::super::tests::{found, repeat, rows};
     use std::fmt::Write;
 
     const SPINS: &str =
@@ -280,6 +280,24 @@ mod tests {
         assert!(
             !found(&rust((1, WORKS, &sorts), (1, WORKS, &sorts))).contains("parallel-overhead")
         );
+        // A thread that looks each 10 ms whether something has come.
+        let receives = SENDS.replace(" in send (", " in recv_timeout (");
+        let waits = |at: u64| {
+            format!(
+                "{at} off blocked futex 4096 137 0 : futex_do_wait from syscall @libc.so.6 <- {receives}
+                 {} on woken-by interrupt : hrtimer_wakeup < asm_sysvec_apic_timer_interrupt
+                 {} sample {receives}\n",
+                at + 10_000_000,
+                at + 10_050_000
+            )
+        };
+        let ticks = format!(
+            "image app path /bin/app language Rust\nsample-period 100000\ntask 1 app\n0 on\n0 exec /bin/app\n0 main\n\
+             100 fork 2 thread\n{}203_100_000 exit\n203_100_000 off dead\ntask 2 app\n\
+             200 off blocked futex 8192 137 0 : futex_do_wait\n202_000_000 on woken-by 1\n202_100_000 exit\n202_100_000 off dead",
+            repeat(20, 1_000_000, 10_100_000, waits)
+        );
+        assert!(!found(&ticks).contains("parallel-overhead"), "{}", found(&ticks));
         let asks = SENDS.replace(" in send (", " in try_recv (");
         assert!(!found(&rust((1, WORKS, &asks), (1, WORKS, &asks))).contains("parallel-overhead"));
     }

@@ -125,10 +125,10 @@ impl Parts {
             Detail::Calls(group) if MEETING.contains(&facts.call_groups.get(group).name) => {
                 of(&|site| team.holds(site, false))
             }
-            // Goroutines may wait for anything while their threads wait for goroutines, and so may threads that wait for a
-            // condition. Go's scheduler itself only sleeps before it takes goroutines from another thread.
+            // Goroutines may wait for anything while their threads wait for goroutines, and so may threads that wait for what
+            // others send. Go's scheduler itself only sleeps before it takes goroutines from another thread.
             Detail::Waits(on, _) if !team.go || on == WaitsFor::Sleep => {
-                of(&|site| team.meets(site, false))
+                of(&|site| team.meets(site, false) && (team.go || !team.hands(site)))
             }
             Detail::Held(CpuHolder::Own(_) | CpuHolder::Nobody) => {
                 self.ready += entry.ns;
