@@ -1,4 +1,4 @@
-//! Three stages of a pipeline send each number through a channel; with `batches`, a thousand at a time.
+//! Three stages of a pipeline send each number through a channel; with `batches`, fifty thousand at a time.
 use std::hint::black_box;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
@@ -32,8 +32,8 @@ fn in_batches() -> u64 {
     let (to_end, end) = sync_channel(64);
     // A hundred times as many.
     thread::spawn(move || {
-        for first in (1..=NUMBERS * 100).step_by(1000) {
-            to_middle.send((first..first + 1000).map(mixed).collect()).unwrap();
+        for first in (1..=NUMBERS * 100).step_by(50_000) {
+            to_middle.send((first..first + 50_000).map(mixed).collect()).unwrap();
         }
     });
     thread::spawn(move || {

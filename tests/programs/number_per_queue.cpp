@@ -1,4 +1,4 @@
-// A thread puts each number into a queue for another one; with `batches`, a thousand at a time.
+// A thread puts each number into a queue for another one; with `batches`, fifty thousand at a time.
 #include <condition_variable>
 #include <cstdint>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <thread>
 #include <vector>
 
-static const uint64_t numbers = 400000;
+static const uint64_t numbers = 400000, size = 50000;
 
 template <typename T> class Queue {
     static const size_t most = 64;
@@ -62,8 +62,8 @@ static uint64_t in_batches()
 {
     Queue<std::vector<uint64_t>> queue;
     std::thread maker([&] {
-        for (uint64_t first = 1; first <= 100 * numbers; first += 1000) {
-            std::vector<uint64_t> batch(1000);
+        for (uint64_t first = 1; first <= 100 * numbers; first += size) {
+            std::vector<uint64_t> batch(size);
             for (size_t i = 0; i < batch.size(); i++)
                 batch[i] = mixed(first + i);
             queue.push(std::move(batch));

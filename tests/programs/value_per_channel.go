@@ -1,4 +1,4 @@
-// A goroutine sends each value through a channel without a buffer; with `batches`, a slice of a thousand.
+// A goroutine sends each value through a channel without a buffer; with `batches`, a slice of fifty thousand.
 package main
 
 import (
@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-const values = 1_500_000
+const values, size = 1_500_000, 50_000
 
 func mixed(v uint64) uint64 {
 	v ^= v << 13
@@ -32,8 +32,8 @@ func oneByOne() (sum uint64) {
 func inBatches() (sum uint64) {
 	out := make(chan []uint64)
 	go func() {
-		for first := uint64(1); first <= 100*values; first += 1000 {
-			batch := make([]uint64, 1000)
+		for first := uint64(1); first <= 100*values; first += size {
+			batch := make([]uint64, size)
 			for i := range batch {
 				batch[i] = mixed(first + uint64(i))
 			}
