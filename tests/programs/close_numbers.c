@@ -6,7 +6,7 @@
 
 static void close_all(void)
 {
-    for (int number = 3; number < 6000; number++)
+    for (int number = 3; number < 20000; number++)
         close(number); /* the call to name */
 }
 
