@@ -20,7 +20,8 @@
 //!
 //! # What to do
 //! Share out larger pieces: the outer loop instead of the inner one, one parallel region around several
-//! loops, a least size below which the loop is not divided. `OMP_NUM_THREADS=1` (or `OMP_THREAD_LIMIT=1`,
+//! loops, a least size below which the loop is not divided. Send batches instead of single values: so many that the
+//! work on them takes much longer than sending. `OMP_NUM_THREADS=1` (or `OMP_THREAD_LIMIT=1`,
 //! `RAYON_NUM_THREADS=1`) shows at once what one thread takes.
 //!
 //! # Seen in
@@ -160,13 +161,14 @@ fn remedy(language: &str, hands: bool) -> &'static str {
              of so little work a plain loop is faster."
         }
         "Rust" if hands => {
-            "Send batches: a Vec of some hundred items instead of each single one. For items of so little work a plain loop \
-             is faster. A channel that holds only a few items makes its threads sleep and wake each other."
+            "Send batches: a Vec of so many items that the work on them takes much longer than sending it. For items of so \
+             little work a plain loop is faster. A channel that holds only a few items makes its threads sleep and wake each \
+             other."
         }
         _ if hands => {
-            "Put batches into the queue: some hundred items at a time, and take all that are there at once. For items of so \
-             little work a plain loop is faster. A queue that holds only a few items makes its threads sleep and wake each \
-             other."
+            "Put batches into the queue: so many items that the work on them takes much longer than a turn of the queue; \
+             and take all that are there at once. For items of so little work a plain loop is faster. A queue that holds only \
+             a few items makes its threads sleep and wake each other."
         }
         "Rust" => {
             "Divide the outer loop, or set a least size: with_min_len, par_chunks. RAYON_NUM_THREADS=1 shows what one \

@@ -134,7 +134,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         + if live { loading::of_live_files(found, process) } else { Ns::ZERO };
     let first = by_name.first().map_or("", |name| name.0);
     let asker = advice::library_that_asks(facts, first, &sum.places);
-    let least = if asker.is_some() { Ns::ZERO } else { at_least(sum.ns, sum.count) };
+    let least = if asker.is_some() { Ns::ZERO } else { at_least(found, sum.ns, sum.count) };
     let name = facts.name(process);
     Some(Draft {
         class: CLASS.id,

@@ -95,7 +95,10 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         text: calls.text(),
         amount: calls.ns,
         saving: saving + around.on_the_way + interpreted.part(0.5),
-        range: (at_least(saving.min(calls.ns), calls.on_path), saving + around.all() + interpreted),
+        range: (
+            at_least(found, saving.min(calls.ns), calls.on_path),
+            saving + around.all() + interpreted,
+        ),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence: calls.evidence().into_iter().chain(interpreter::evidence(interpreted)).collect(),

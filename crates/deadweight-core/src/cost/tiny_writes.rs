@@ -194,7 +194,10 @@ fn draft(
         text: calls.text(),
         amount,
         saving: saving + around.on_the_way + interpreted.part(0.5),
-        range: (at_least(saving.min(calls.ns), calls.on_path), saving + around.all() + interpreted),
+        range: (
+            at_least(found, saving.min(calls.ns), calls.on_path),
+            saving + around.all() + interpreted,
+        ),
         how: calls.how(),
         sites: calls.sites(facts),
         evidence,

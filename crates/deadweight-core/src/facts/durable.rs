@@ -27,6 +27,15 @@ fn opens(arch: Arch) -> BTreeMap<u16, usize> {
         .collect()
 }
 
+/// The file `from` is called `to` as well: that is one of the set if `from` is.
+fn duplicate<F: Ord>(files: &mut BTreeSet<F>, from: &F, to: F) {
+    if files.contains(from) {
+        files.insert(to);
+    } else {
+        files.remove(&to);
+    }
+}
+
 /// The numbers of calls with these names.
 fn numbers(arch: Arch, names: &[&str]) -> BTreeSet<u16> {
     names.iter().filter_map(|name| syscall::number(arch, name)).collect()
@@ -73,10 +82,7 @@ impl DurableFiles {
         }
         if self.duplicates.contains(&call.nr) {
             if let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) {
-                match self.descriptors.contains(&(process, args()[0])) {
-                    true => self.descriptors.insert((process, fd)),
-                    false => self.descriptors.remove(&(process, fd)),
-                };
+                duplicate(&mut self.descriptors, &(process, args()[0]), (process, fd));
             }
             return false;
         }
@@ -120,10 +126,7 @@ impl OpenedWith {
                 }
             } else if !files.is_empty() && duplicates.contains(&call.nr) {
                 let Some(fd) = call.ret().and_then(|ret| u64::try_from(ret).ok()) else { continue };
-                match files.contains(&args[0]) {
-                    true => files.insert(fd),
-                    false => files.remove(&fd),
-                };
+                duplicate(&mut files, &args[0], fd);
             } else if call.object().is_some() && files.contains(&args[0]) {
                 found.calls.insert(CallId::at(at));
                 if Some(call.nr) == close {

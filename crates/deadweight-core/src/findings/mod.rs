@@ -8,7 +8,7 @@ mod covered;
 mod removals;
 mod same_place;
 
-use crate::account::{AccountId, OBSERVER};
+use crate::account::AccountId;
 use crate::attribute;
 use crate::cost::{CLASSES, helps_by_environment};
 use crate::facts::Facts;
@@ -44,9 +44,6 @@ const MORE_OF_THE_REST: f64 = 0.15;
 const MORE_OF_THE_COST: f64 = 0.25;
 /// The part of the saving that may stay: what takes its place costs something.
 const LESS: f64 = 0.1;
-
-/// Findings that are made of the time of many calls.
-const OF_CALLS: &[&str] = &["repeated-syscalls", "tiny-reads", "tiny-writes"];
 
 /// What an interpreter does in its own code and memory belongs to these classes; a script's author can change it only
 /// where an extension or compiled code of the script does it.
@@ -102,10 +99,6 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
         .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)
         .collect();
     found.iter_mut().for_each(widen);
-    if facts.trace.meta.rung == "stops" {
-        let tracing = inspection.wall.of(OBSERVER).share_of(inspection.wall.total);
-        found.iter_mut().for_each(|finding| lower_stopped(finding, tracing));
-    }
     sort(&mut found);
     remove_covered(&mut found);
     found
@@ -120,14 +113,6 @@ fn widen(finding: &mut Finding) {
     finding.low *= 1.0 - LESS;
     let more = (1.0 - finding.high) * MORE_OF_THE_REST;
     finding.high += more.min(finding.high * MORE_OF_THE_COST);
-}
-
-/// A call that is stopped at finds its data out of the caches. The calibrated cost of a stop does not know how much, so the
-/// lower end has less of the calls the more of the run was tracing.
-fn lower_stopped(finding: &mut Finding, tracing: f64) {
-    if OF_CALLS.contains(&finding.class.as_str()) {
-        finding.low *= 1.0 - tracing;
-    }
 }
 
 /// Best first: by predicted saving, then by name so that the order is always the same. A candidate (it may
@@ -271,7 +256,7 @@ impl Draft {
 
 #[cfg(test)]
 mod tests {
-    use super::{Finding, How, lower_stopped, sort, widen};
+    use super::{Finding, How, sort, widen};
     use crate::weigh::{Weighing, weigh};
     use deadweight_trace::Trace;
 
@@ -288,16 +273,6 @@ mod tests {
         assert_eq!(widened(0.50, 0.99, 1.00), "45.0 to 100.0 %");
         assert_eq!(widened(0.75, 0.75, 0.755), "75.0 to 75.5 %");
         assert_eq!(widened(0.020, 0.025, 0.029), "1.8 to 3.6 %");
-    }
-
-    #[test]
-    fn of_calls_that_were_stopped_at_less_is_certain_and_of_waits_nothing_changes() {
-        let low = |class: &str| {
-            let mut finding = Finding { class: class.into(), low: 0.10, ..Finding::default() };
-            lower_stopped(&mut finding, 0.5);
-            finding.low
-        };
-        assert_eq!((low("tiny-writes"), low("wait-disk")), (0.05, 0.10));
     }
 
     #[test]

@@ -113,7 +113,7 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
     let other = if other.is_empty() { other } else { format!("; at the other end {other}") };
     // A part of the connections is needed.
     let part = connections.again as f64 / connections.made.max(1) as f64;
-    let low = at_least(sum.ns, sum.count).part(part);
+    let low = at_least(found, sum.ns, sum.count).part(part);
     // Where several threads and processes share the work, its part of all CPU time says more than the path.
     let around = around(found, process);
     let of_cpu = (found.cpu.of(account) + around).share_of(found.cpu.net());

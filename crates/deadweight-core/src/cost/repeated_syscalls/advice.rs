@@ -1,7 +1,7 @@
 //! What is asked again, in a few words, and what to do instead. Not for which calls are questions.
 
 use crate::facts::Facts;
-use crate::facts::call_site::{CallSite, Weight, Weights, is_own};
+use crate::facts::call_site::{CallSite, Weight, Weights};
 use crate::facts::processes::ProcessId;
 use crate::inspect::same_files::Reopened;
 use std::collections::BTreeMap;
@@ -88,9 +88,10 @@ pub(super) fn library_that_asks<'f>(
     let symbols = facts.symbols();
     let mut asked: BTreeMap<&str, u64> = BTreeMap::new();
     for (site, weight) in places {
-        let mut library =
-            site.frames(symbols).take_while(|(at, frame)| !is_own(symbols, at, frame));
-        let asks = library.by_ref().last().map_or("", |(_, frame)| symbols.name(frame.function));
+        let asks = site
+            .library_frames(symbols)
+            .last()
+            .map_or("", |(_, frame)| symbols.name(frame.function));
         *asked.entry(asks).or_default() += weight.count;
     }
     let all: u64 = asked.values().sum();

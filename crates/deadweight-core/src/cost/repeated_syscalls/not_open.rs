@@ -51,7 +51,7 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
         ),
         amount: sum.ns,
         saving,
-        range: (at_least(sum.ns, sum.count), saving),
+        range: (at_least(found, sum.ns, sum.count), saving),
         how: How::Estimate,
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: Vec::new(),

@@ -139,7 +139,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId, order: Order) -> Option
     if sum.count < MANY || share < if order == Order::CpuTime { MUCH } else { LARGE } {
         return None;
     }
-    let certain = at_least(sum.ns, sum.count);
+    let certain = at_least(found, sum.ns, sum.count);
     let saving = with_syscall_entry(found, process, sum.ns, sum.count, &sum.places);
     let most = match order {
         // Another switch takes a few instructions.

@@ -35,7 +35,7 @@ pub(super) fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Dra
         ),
         amount: closing.ns,
         saving,
-        range: (at_least(closing.ns, closing.on_path), saving),
+        range: (at_least(found, closing.ns, closing.on_path), saving),
         how: How::Estimate,
         sites: sites(facts.symbols(), &closing.places, closing.calls),
         evidence: vec![format!(

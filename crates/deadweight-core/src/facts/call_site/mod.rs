@@ -67,6 +67,14 @@ impl CallSite {
             .flat_map(|l| l.frames.iter().map(move |f| (l, f)))
     }
 
+    /// Its frames in libraries, leaf first, up to the program's own innermost frame.
+    pub(crate) fn library_frames(
+        self,
+        symbols: &Symbols,
+    ) -> impl Iterator<Item = (&Location, &SourceFrame)> {
+        self.frames(symbols).take_while(|(at, frame)| !is_own(symbols, at, frame))
+    }
+
     /// Its addresses, leaf first.
     fn locations(self, symbols: &Symbols) -> impl Iterator<Item = LocationId> {
         let (leaf, stack) = match self {

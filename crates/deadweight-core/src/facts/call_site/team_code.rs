@@ -109,9 +109,7 @@ fn only_asks(symbols: &Symbols, site: CallSite) -> bool {
 
 /// The names of the functions up to the program's own innermost frame.
 fn library(symbols: &Symbols, site: CallSite) -> impl Iterator<Item = &str> {
-    let frames = site.frames(symbols);
-    let names = frames.map(|(l, f)| (is_own(symbols, l, f), symbols.name(f.function)));
-    names.take_while(|(own, _)| !own).map(|(_, name)| name)
+    site.library_frames(symbols).map(|(_, frame)| symbols.name(frame.function))
 }
 
 /// Functions of condition variables and semaphores, and of locks, by the beginning of their names without leading underscores.
@@ -143,11 +141,7 @@ fn is_under(symbols: &Symbols, site: CallSite, functions: &[&str]) -> bool {
 
 /// Whether a channel's code is between a site and the program's own innermost frame.
 pub(crate) fn is_under_channel(symbols: &Symbols, site: CallSite) -> bool {
-    let mut frames = site.frames(symbols);
-    let first = frames.find(|(location, frame)| {
-        is_channel_frame(symbols, frame) || is_own(symbols, location, frame)
-    });
-    first.is_some_and(|(_, frame)| is_channel_frame(symbols, frame))
+    site.library_frames(symbols).any(|(_, frame)| is_channel_frame(symbols, frame))
 }
 
 /// The variable of the environment by which the team's library at a site runs all with one thread, if it has one.

@@ -10,6 +10,7 @@ use crate::facts::call_site::{CallSite, Weights, called_from, is_own};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use crate::inspect::with_user_side;
+use deadweight_report::account::OBSERVER;
 use deadweight_trace::ids::{ImageId, LocationId, NameId};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
@@ -42,10 +43,19 @@ pub(crate) fn with_syscall_entry(
     }
 }
 
-/// The certain part of the saving `ns` in `count` calls: the division of their time between user and kernel
-/// side is calibrated to some [`UNSURE`] ns each.
-pub(crate) fn at_least(ns: Ns, count: u64) -> Ns {
-    ns - Ns(count.saturating_mul(UNSURE)).min(ns.part(0.5))
+/// The certain part of the saving `ns` in `count` calls.
+pub(crate) fn at_least(found: &Inspection<'_, '_>, ns: Ns, count: u64) -> Ns {
+    let stops = found.facts.trace.meta.rung == "stops";
+    let tracing = found.wall.of(OBSERVER).share_of(found.wall.total);
+    certain(ns, count, if stops { tracing } else { 0.0 })
+}
+
+/// The division of calls' time between user and kernel side is calibrated to some [`UNSURE`] ns each. A call that is
+/// stopped at finds its data out of the caches, and the calibrated cost of a stop does not know how much: less is certain the
+/// more of the run was `stopping`, 0 to 1.
+fn certain(ns: Ns, count: u64, stopping: f64) -> Ns {
+    let known = ns - Ns(count.saturating_mul(UNSURE)).min(ns.part(0.5));
+    known.part(1.0 - stopping)
 }
 
 /// The part of a call on the user side, in ns.
@@ -121,4 +131,16 @@ fn wrapper(symbols: &Symbols, site: CallSite) -> Option<Wrapper> {
     let location = symbols.locations.get(leaf(symbols, site)?.index())?;
     let frame = location.frames.last().filter(|frame| !is_own(symbols, location, frame))?;
     Some((location.image, frame.function, called_from(symbols, site)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn less_is_certain_of_short_calls_and_where_each_was_stopped_at() {
+        assert_eq!(certain(Ns(100_000), 1_000, 0.0), Ns(70_000));
+        assert_eq!(certain(Ns(40_000), 1_000, 0.0), Ns(20_000), "at least half");
+        assert_eq!(certain(Ns(100_000), 1_000, 0.5), Ns(35_000));
+    }
 }

@@ -6,7 +6,7 @@
 //!   formats what is then written, is left out; what it calls on the way is not.
 
 use super::entry_cost::EntryPoints;
-use crate::facts::call_site::{CallSite, Weights, amount, called_from, is_own};
+use crate::facts::call_site::{CallSite, Weights, amount, called_from};
 use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_trace::ids::NameId;
@@ -82,8 +82,7 @@ fn add(line: &mut Function, functions: &[NameId], ns: Ns) {
 
 /// The library functions from the program's own line inwards.
 fn from_the_line(symbols: &Symbols, site: CallSite) -> Vec<NameId> {
-    let frames =
-        site.frames(symbols).take_while(|(location, frame)| !is_own(symbols, location, frame));
+    let frames = site.library_frames(symbols);
     let mut functions: Vec<NameId> = frames.map(|(_, frame)| frame.function).collect();
     functions.reverse();
     functions
