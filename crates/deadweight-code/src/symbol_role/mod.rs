@@ -9,6 +9,9 @@
 mod collectors;
 mod work;
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 /// What a function of a library or runtime does for the program.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum SymbolRole {
@@ -79,9 +82,11 @@ pub fn is_linked_in(name: &str) -> bool {
     if name.contains([':', '.', '<', '#']) {
         return false;
     }
-    let plain = without_variant(name.trim_start_matches('_'));
-    work::is_of_c(plain)
-        || EXACT.iter().any(|(role, names)| *role != SymbolRole::Stream && names.contains(&plain))
+    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+        let exact = EXACT.iter().filter(|(role, _)| *role != SymbolRole::Stream);
+        exact.flat_map(|(_, names)| *names).chain(work::of_c()).copied().collect()
+    });
+    NAMES.contains(without_variant(name.trim_start_matches('_')))
 }
 
 /// Whether a standard library's function sorts.

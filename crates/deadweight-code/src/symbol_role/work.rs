@@ -29,10 +29,9 @@ fn without_arguments(name: &str) -> &str {
     }
 }
 
-/// Whether it is a function of the C library or of C++'s runtime that throws, unwinds or converts: it runs none of the
-/// program's code.
-pub(super) fn is_of_c(plain: &str) -> bool {
-    THROW_IN_C.contains(&plain) || CONVERT_IN_C.contains(&plain)
+/// Functions of the C library and of C++'s runtime that throw, unwind or convert: they run none of the program's code.
+pub(super) fn of_c() -> impl Iterator<Item = &'static &'static str> {
+    THROW_IN_C.iter().chain(CONVERT_IN_C)
 }
 
 /// The runtimes of C++, Rust and Crystal.

@@ -330,7 +330,7 @@ pub(crate) fn is_own(symbols: &Symbols, location: &Location, frame: &SourceFrame
 /// Whether code belongs to a standard library or runtime, wherever it is linked or inlined: by its function's name and
 /// its source file; each may be empty.
 pub fn is_library_code(function: &str, file: &str) -> bool {
-    is_library_file(file) || is_library_function(function, file) || is_entry_name(function)
+    is_library_function(function, file) || is_entry_name(function) || is_library_file(file)
 }
 
 /// Whether a frame is generic code of a C++ or Rust library that is compiled into each program that uses it.
@@ -350,8 +350,9 @@ pub(crate) fn is_system_image(path: &str) -> bool {
     base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")
 }
 
-/// Where compilers record the sources of standard libraries and runtimes.
+/// Whether compilers record the sources of standard libraries and runtimes in this file's folder.
 fn is_library_file(file: &str) -> bool {
+    // Most files are asked for often, and each part begins with a slash.
     const PARTS: &[&str] = &[
         "/rustc/",
         "/rust/deps/",
@@ -375,13 +376,14 @@ fn is_library_file(file: &str) -> bool {
         "/nptl/",
         "/glibc",
         "/csu/",
-        "../sysdeps",
-        "./nptl",
-        "./libio",
-        "./malloc",
-        "./stdio-common",
     ];
-    PARTS.iter().any(|part| file.contains(part))
+    // Folders of the C library, behind `.` or `..`.
+    const OF_C: &[&str] = &["/sysdeps", "/nptl", "/libio", "/malloc", "/stdio-common"];
+    file.match_indices('/').any(|(at, _)| {
+        let (rest, next) = (&file[at..], file.as_bytes().get(at + 1));
+        let begins = |part: &&str| part.as_bytes().get(1) == next && rest.starts_with(*part);
+        PARTS.iter().any(begins) || file[..at].ends_with('.') && OF_C.iter().any(begins)
+    })
 }
 
 /// Functions of standard libraries and runtimes by name, for code without lines.
