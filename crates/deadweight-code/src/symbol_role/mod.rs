@@ -9,7 +9,7 @@
 mod collectors;
 mod work;
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 /// What a function of a library or runtime does for the program.
@@ -82,7 +82,7 @@ pub fn is_linked_in(name: &str) -> bool {
     if name.contains([':', '.', '<', '#']) {
         return false;
     }
-    static NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    static NAMES: LazyLock<BTreeSet<&str>> = LazyLock::new(|| {
         let exact = EXACT.iter().filter(|(role, _)| *role != SymbolRole::Stream);
         exact.flat_map(|(_, names)| *names).chain(work::of_c()).copied().collect()
     });

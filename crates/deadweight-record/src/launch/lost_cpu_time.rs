@@ -1,6 +1,7 @@
-//! CPU time that a hypervisor or a CPU quota took during a recording. Other programs' CPU time is not counted here.
+//! The machine's part in a recording: CPU time that a hypervisor or a CPU quota took during it, and what a cache line costs
+//! that two CPUs write to. Other programs' CPU time is not counted here.
 
-use super::Ended;
+use super::{Ended, shared_line};
 use crate::procfs;
 use crate::procfs::cgroup;
 use deadweight_trace::Meta;
@@ -24,5 +25,15 @@ impl LostCpuTime {
         meta.steal = Ns(after.steal.saturating_sub(self.steal));
         meta.throttled = Ns(after.throttled.saturating_sub(self.throttled));
         meta.complete = true;
+        if meta.attached || ran_on_several_cpus(ended) {
+            meta.shared_line = shared_line::measured();
+        }
     }
+}
+
+/// Whether a program used more CPU time than one CPU has.
+fn ran_on_several_cpus(ended: &Ended) -> bool {
+    const MORE: f64 = 1.05;
+    let used = ended.usage.user + ended.usage.system;
+    used.0 as f64 > MORE * ended.end.saturating_sub(ended.start) as f64
 }

@@ -18,6 +18,7 @@ mod outcome;
 mod placement;
 mod refusal;
 mod request;
+mod shared_line;
 pub(crate) mod signals;
 mod substitute;
 mod time_limit;

@@ -101,6 +101,7 @@ pub(super) fn read_line(
         }
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
+        "shared-line" => meta.shared_line = words.number("thousandths")?,
         "unseen" => meta.unseen = Ns(words.time()?),
         "thinned" => meta.decimated = words.number("a number of calls")?,
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
@@ -314,6 +315,7 @@ pub(super) fn write(
     list(out, "blind-cpus", meta.blind_cpus.iter().map(|c| c.0.into()))?;
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;
+    number(out, "shared-line", meta.shared_line, 0)?;
     number(out, "unseen", meta.unseen.0, 0)?;
     number(out, "thinned", meta.decimated, 0)?;
     for warning in &meta.warnings {

@@ -124,6 +124,7 @@ lacks wakers
 blind-cpus 1
 steal 77
 throttled 78
+shared-line 910
 unseen 79
 warning "the clock\u{7} jumped\n"
 incomplete

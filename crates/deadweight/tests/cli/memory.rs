@@ -29,15 +29,16 @@ fn inside<S: AsRef<OsStr>>(
     said(&command.current_dir(bench.path(".")).output().unwrap())
 }
 
-/// Two processes that wake each other alternately: some twenty records each time.
-const TURNS: &str = "import os
+/// Two processes that wake each other alternately, so many times: some eight records each time, and 900 bytes to weigh them.
+const TURNS: &str = "import os, sys
 a, b = os.pipe(), os.pipe()
+turns = int(sys.argv[1])
 if os.fork() == 0:
-    for _ in range(50000):
+    for _ in range(turns):
         os.read(a[0], 1)
         os.write(b[1], b'x')
     os._exit(0)
-for _ in range(50000):
+for _ in range(turns):
     os.write(a[1], b'x')
     os.read(b[0], 1)
 print('done')
@@ -47,16 +48,17 @@ fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     let bench = Bench::new();
     fs::set_permissions(bench.path("."), Permissions::from_mode(0o777)).unwrap();
     let Some(small) = group(48) else { return };
-    let python = ["--", "/usr/bin/python3", "-c", TURNS];
-    let json = [&["-q", "--export-json", "report.json"][..], &python].concat();
+    let turning = |turns: &'static str| ["--", "/usr/bin/python3", "-c", TURNS, turns];
+    // To weigh all would need twice as much as there is.
+    let json = [&["-q", "--export-json", "report.json"][..], &turning("120000")].concat();
     let weighed = inside(&small, &bench, wrapper, &json);
     assert_eq!((weighed.code, &*weighed.out), (3, "done\n"), "{rung}: {}", weighed.err);
     let report = json_of(&bench);
     assert_eq!(report.recording.rung, if rung == "root" { "" } else { rung });
     assert_eq!(report.ledger.iter().map(|row| row.ns).sum::<u64>(), report.wall_ns);
-    assert!(unrecorded(&report) > report.wall_ns / 20, "{report:?}");
-    assert!(warns_of_memory(&report), "{report:?}");
-    let record = [&["record", "-q", "-o", "t.dwt"], &python[..]].concat();
+    assert!(unrecorded(&report) > report.wall_ns / 20, "{}", missing(rung, &report));
+    assert!(warns_of_memory(&report), "{}", missing(rung, &report));
+    let record = [&["record", "-q", "-o", "t.dwt"][..], &turning("50000")].concat();
     let recorded = inside(&small, &bench, wrapper, &record);
     assert_eq!((recorded.code, &*recorded.out), (3, "done\n"), "{rung}: {}", recorded.err);
     let mut report = deadweight();
@@ -68,8 +70,15 @@ fn a_limit_costs_later_events_and_nothing_else(rung: &str, wrapper: &[&str]) {
     let report = json_of(&bench);
     assert!(
         unrecorded(&report) < report.wall_ns / 20 || warns_of_memory(&report),
-        "{rung}: {report:?}"
+        "{}",
+        missing(rung, &report)
     );
+}
+
+/// What is missing in a report, for messages.
+fn missing(rung: &str, report: &Report) -> String {
+    let (lost, wall) = (unrecorded(report), report.wall_ns);
+    format!("{rung}: {lost} of {wall} ns not recorded; {:?}", report.warnings)
 }
 
 fn json_of(bench: &Bench) -> Report {
