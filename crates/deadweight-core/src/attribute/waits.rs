@@ -27,19 +27,20 @@ impl Charge<'_, '_> {
 
     /// Divides time off CPU by the holder of the CPU that the task then got.
     pub(super) fn ready(&mut self, task: &Task, index: usize, slice: Slice) {
-        // Woken on an idle CPU: the time until it runs belongs to the wait. Where other programs are not
-        // recorded, a long time means that the CPU was not idle.
-        let long = slice.end - slice.start > LATE;
-        let seen = |block: u32| !self.facts.timeline.blocks[block as usize].inferred;
-        let idle = match index.checked_sub(1).map(|i| task.spans[i].run()) {
-            Some(Run::Blocked(block)) if seen(block) || !long => What::Wait(block),
-            _ => What::Ready(CpuHolder::Nobody),
+        // Woken on an idle CPU: the time until it runs belongs to the wait. A long time means that the CPU was not idle, where
+        // other programs are not recorded, or that a hypervisor had taken it.
+        let waited = match index.checked_sub(1).map(|i| task.spans[i].run()) {
+            Some(Run::Blocked(block)) => Some(What::Wait(block)),
+            _ => None,
         };
         let mut start = slice.start;
         let mut parts = std::mem::take(&mut self.parts);
         parts.extend_from_slice(self.holders.of((slice.task, index), start, slice.end));
         for (ns, holder) in parts.drain(..) {
-            let what = if holder == CpuHolder::Nobody { idle } else { What::Ready(holder) };
+            let what = match (holder, waited) {
+                (CpuHolder::Nobody, Some(wait)) if ns <= LATE => wait,
+                _ => What::Ready(holder),
+            };
             let overhead = match holder {
                 CpuHolder::Recorder => ns,
                 // It would have given the CPU away sooner.
@@ -60,6 +61,33 @@ impl Charge<'_, '_> {
 #[cfg(test)]
 mod tests {
     use crate::cost::tests::rows;
+
+    #[test]
+    fn a_cpu_that_is_late_after_a_wake_up_is_no_part_of_the_wait() {
+        let rows_when_on_at = |on: u64| {
+            let text = format!(
+                "cpus 2
+                task 1 pack
+                    0 cpu0 on
+                  100 off blocked write 1 : anon_pipe_write from emit (p.c:9) <- main
+                 2000 woken-by 9 reader
+                {on} cpu0 on
+                9000000 exit
+                9000000 off dead
+                task 9 reader outside
+                    0 cpu1 on"
+            );
+            rows(&text, 9)
+        };
+        // 900 µs; 3 ms.
+        assert!(
+            rows_when_on_at(902_000).contains("wait-output 901900"),
+            "{}",
+            rows_when_on_at(902_000)
+        );
+        let late = rows_when_on_at(3_002_000);
+        assert!(late.contains("wait-output 1900") && late.contains("wait-cpu 3000000"), "{late}");
+    }
 
     #[test]
     fn what_recording_cost_the_holder_of_the_cpu_is_no_wait() {

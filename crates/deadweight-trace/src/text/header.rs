@@ -298,13 +298,7 @@ pub(super) fn write(
     }
     number(out, "sample-period", meta.sample_period, 0)?;
     if meta.overhead != Overhead::default() {
-        write!(out, "observer")?;
-        for (name, cost) in overhead_fields(&mut { meta.overhead }) {
-            if *cost > 0 {
-                write!(out, " {name} {cost}")?;
-            }
-        }
-        writeln!(out)?;
+        write_overhead(out, meta.overhead)?;
     }
     list(out, "recorders", meta.recorders.iter().map(|t| t.0))?;
     word(out, "rung", &meta.rung)?;
@@ -328,6 +322,16 @@ pub(super) fn write(
         writeln!(out, "incomplete")?;
     }
     Ok(())
+}
+
+fn write_overhead(out: &mut dyn Write, mut overhead: Overhead) -> fmt::Result {
+    write!(out, "observer")?;
+    for (name, cost) in overhead_fields(&mut overhead) {
+        if *cost > 0 {
+            write!(out, " {name} {cost}")?;
+        }
+    }
+    writeln!(out)
 }
 
 fn write_machine(out: &mut dyn Write, machine: &Machine) -> fmt::Result {
