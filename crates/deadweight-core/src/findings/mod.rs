@@ -17,6 +17,7 @@ use crate::inspect::shares::Own;
 use crate::inspect::{Draft, Inspection, parts_of_tasks};
 use crate::path::whatif::WhatIf;
 use covered::remove_covered;
+use deadweight_report::account::UNRECORDED;
 use deadweight_report::report::{Finding, How, Site};
 use deadweight_trace::symbols::Image;
 use deadweight_trace::units::Ns;
@@ -44,6 +45,9 @@ const MORE_OF_THE_REST: f64 = 0.15;
 const MORE_OF_THE_COST: f64 = 0.25;
 /// The part of the saving that may stay: what takes its place costs something.
 const LESS: f64 = 0.1;
+
+/// Less time without records changes no range.
+const HOLES: f64 = 0.01;
 
 /// What an interpreter does in its own code and memory belongs to these classes; a script's author can change it only
 /// where an extension or compiled code of the script does it.
@@ -98,7 +102,16 @@ pub(crate) fn inspect(inspection: &Inspection<'_, '_>) -> Vec<Finding> {
         .map(|draft| draft.finish(inspection, net))
         .filter(|finding| finding.saving_share.max(finding.high / 2.0) >= WORTH)
         .collect();
-    found.iter_mut().for_each(widen);
+    // What another tool recorded has holes everywhere: between its samples.
+    let holes = if facts.trace.meta.records_calls() {
+        inspection.wall.of(UNRECORDED).share_of(net).min(1.0)
+    } else {
+        0.0
+    };
+    for finding in &mut found {
+        widen(finding);
+        finding.high = with_holes(finding.high, holes);
+    }
     sort(&mut found);
     remove_covered(&mut found);
     found
@@ -113,6 +126,11 @@ fn widen(finding: &mut Finding) {
     finding.low *= 1.0 - LESS;
     let more = (1.0 - finding.high) * MORE_OF_THE_REST;
     finding.high += more.min(finding.high * MORE_OF_THE_COST);
+}
+
+/// The upper end of a range where this part of the time is not recorded: it may be like the rest.
+fn with_holes(high: f64, holes: f64) -> f64 {
+    if holes < HOLES { high } else { (high / (1.0 - holes).max(f64::EPSILON)).min(1.0) }
 }
 
 /// Best first: by predicted saving, then by name so that the order is always the same. A candidate (it may
@@ -273,6 +291,23 @@ mod tests {
         assert_eq!(widened(0.50, 0.99, 1.00), "45.0 to 100.0 %");
         assert_eq!(widened(0.75, 0.75, 0.755), "75.0 to 75.5 %");
         assert_eq!(widened(0.020, 0.025, 0.029), "1.8 to 3.6 %");
+    }
+
+    #[test]
+    fn what_is_not_recorded_may_be_like_the_rest() {
+        let range = |lost: &str| {
+            let text = format!(
+                "task 1 app\n0 on\n100 off blocked clock_nanosleep\n400 on\n410 syscall getpid\n420 back\n{lost}1000 exit\n\
+                 1000 off dead"
+            );
+            let trace = Trace::from_text(&text).unwrap();
+            let report = weigh(&Weighing { traces: &[trace], ..Weighing::default() }).unwrap();
+            let found = report.findings.iter().find(|finding| finding.class == "wait-sleep");
+            found.map(|f| format!("{:.0} to {:.0} %", f.low * 100.0, f.high * 100.0)).unwrap()
+        };
+        assert_eq!(range(""), "30 to 30 %");
+        // All from the call on: 58 % of the time.
+        assert_eq!(range("920 lost 5\n"), "30 to 71 %");
     }
 
     #[test]
