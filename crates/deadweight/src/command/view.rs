@@ -73,8 +73,16 @@ impl<'v> ReportOutputs<'v> {
             }
             None => on_stderr(words, style),
         };
-        lenient(written).and(lenient(json)).and(lenient(pictures))
+        first([written, json, pictures].map(lenient))
     }
+}
+
+/// The first failure; the others are printed at once.
+fn first(written: [Result<(), Failure>; 3]) -> Result<(), Failure> {
+    let mut failures = written.into_iter().filter_map(Result::err);
+    let Some(first) = failures.next() else { return Ok(()) };
+    failures.for_each(|other| super::say(&format!("deadweight: {other}")));
+    Err(first)
 }
 
 fn lenient(written: Result<(), Failure>) -> Result<(), Failure> {
