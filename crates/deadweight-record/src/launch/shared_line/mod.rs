@@ -19,7 +19,7 @@ const PAIRS: usize = 9;
 const TRY: u64 = 100_000;
 /// Additions from one look at the clock to the next.
 const TURNS: u64 = 256;
-/// A thread that does not come for so long has no CPU: nothing is known then.
+/// Threads that are not done after so long have no CPU of their own: nothing is known then.
 const PATIENCE: u64 = 20_000_000;
 
 /// Words of 8 bytes: the first two are in one line; the last one is in none of theirs, nor in one that is fetched with it.
@@ -70,10 +70,10 @@ fn tries<'w>(
     word: impl Fn(usize) -> &'w AtomicU64,
 ) -> Option<Vec<f64>> {
     Affinity::only(cpu)?.apply_to(0).then_some(())?;
+    let until = now() + PATIENCE;
     let mut took = Vec::with_capacity(come.len());
     for (step, come) in come.iter().enumerate() {
         come.fetch_add(1, Ordering::SeqCst);
-        let until = now() + PATIENCE;
         while come.load(Ordering::SeqCst) < 2 {
             (now() < until).then_some(())?;
         }
