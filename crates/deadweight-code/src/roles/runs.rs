@@ -25,6 +25,8 @@ const PADDING: i64 = 8;
 const LOOK_BACK: usize = 12;
 /// Shorter copies are no block with an aligned start; smaller constants round a length up.
 const ALIGNED: u32 = 64;
+/// A loop that clears memory goes on by no more bytes per turn: the next element, or the same part of the next one.
+const NEAR: u64 = 128;
 /// How far other uses of a copied register are searched.
 const LOOK_AHEAD: usize = 32;
 
@@ -384,9 +386,36 @@ impl Scan<'_, '_> {
             Kind::Compute => i.memory.is_none() && !i.writes.iter().any(Reg::is_vector),
             _ => false,
         };
+        if !pieces
+            .iter()
+            .filter(|piece| piece.from.is_none())
+            .all(|piece| self.is_near(body, piece))
+        {
+            return false;
+        }
         let others = body.iter().zip(&moving).filter(|(_, moving)| !**moving);
         let computes = others.clone().filter(|(i, _)| i.kind == Kind::Compute).count();
         others.clone().all(|(i, _)| counters(i)) && computes <= 2
+    }
+
+    /// Whether a loop's store goes on by a few words from turn to turn. One that strikes out multiples, or a column, goes
+    /// through memory for another reason than to clear it.
+    fn is_near(&self, body: &[Instruction], piece: &Piece) -> bool {
+        let Some(memory) = &self.body.instructions[piece.store].memory else { return true };
+        let registers = [(memory.base, 1), (memory.index, i64::from(memory.scale))];
+        let steps = registers.into_iter().filter_map(|(register, scale)| Some((register?, scale)));
+        let mut step = 0_i64;
+        for (register, scale) in steps {
+            for change in body.iter().filter(|i| i.writes.has(register)) {
+                match change.kind {
+                    Kind::Advance(by) => step = step.saturating_add(by.saturating_mul(scale)),
+                    // An address that the access itself moves goes on by less than 512 bytes.
+                    Kind::Store | Kind::StoreZero | Kind::Load => {}
+                    _ => return false,
+                }
+            }
+        }
+        step.unsigned_abs() <= NEAR
     }
 }
 

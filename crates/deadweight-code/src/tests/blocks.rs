@@ -1,4 +1,4 @@
-//! Block instructions that copy structs.
+//! Block instructions that copy structs, and loops that store zero here and there.
 
 use super::{C, Fixture};
 use expect_test::expect;
@@ -50,4 +50,19 @@ fn a_struct_copied_from_an_aligned_start() {
         35  rep movsq [rdi], [rsi]                 copy 512, unknown to unknown
         38  ret                                    epilogue
     "#]]);
+}
+
+#[test]
+fn stores_of_zero_that_leave_most_out_clear_no_memory() {
+    // for (; i <= n; i += step) a[i] = 0; the step is in rdx, or is this constant.
+    let roles = |step: &str, back: &str| {
+        let code = format!("c6040100 {step} 4839f0 7e{back} c3");
+        Fixture { code: code.leak(), ..C }.roles()
+    };
+    let clears = ["zeroing 1 a round, unknown to element"];
+    assert_eq!(roles("4883c001", "f3")[..1], clears);
+    assert_eq!(roles("4883c038", "f3")[..1], clears);
+    // The multiples of a number; a column.
+    assert_eq!(roles("4801d0", "f4"), ["epilogue"]);
+    assert_eq!(roles("480500400000", "f1"), ["epilogue"]);
 }
