@@ -54,7 +54,7 @@ pub(crate) fn pool(traced: Vec<TracedRun>, clean: &[CleanRun], in_all: usize) ->
     let middle = runs.len() / 2;
     let mut report = runs[middle].clone();
     report.runs.clean = clean_runs(clean);
-    report.runs.traced = traced_runs(&runs, &report.runs.clean);
+    report.runs.traced = traced_runs(&runs, &report.runs.clean, part.0);
     if runs.len() > 1 || !clean.is_empty() {
         scale(&mut report, &runs, clean, part, in_all);
     }
@@ -299,7 +299,8 @@ pub(crate) fn clean_runs(clean: &[CleanRun]) -> CleanRuns {
     }
 }
 
-fn traced_runs(runs: &[Report], clean: &CleanRuns) -> TracedRuns {
+/// `part` is the part of the whole command's time that the ledgers divide.
+fn traced_runs(runs: &[Report], clean: &CleanRuns, part: f64) -> TracedRuns {
     let walls: Vec<u64> = runs.iter().map(|r| r.wall_ns).collect();
     let Interval { median, .. } = summarise(&walls).interval;
     let observed: u64 = runs
@@ -308,7 +309,7 @@ fn traced_runs(runs: &[Report], clean: &CleanRuns) -> TracedRuns {
         .map(|row| row.ns)
         .sum();
     let overhead_share = if clean.count > 0 {
-        median as f64 / clean.wall_ns.median.max(1) as f64 - 1.0
+        median as f64 / (clean.wall_ns.median.max(1) as f64 * part.max(f64::EPSILON)) - 1.0
     } else {
         observed as f64 / walls.iter().sum::<u64>().max(1) as f64
     };

@@ -128,7 +128,7 @@ pub fn compare(a: (&str, &Report), b: (&str, &Report), paired: bool) -> Comparis
         runs_needed: (verdict == Verdict::NoDifference).then(|| needed(&ratio, runs)).flatten(),
         rows: rows::differences(a.1, b.1, difference_ns),
         unanimous,
-        unlike: ends(a, b).into_iter().collect(),
+        unlike: ends(a, b).into_iter().chain(parts(a, b)).collect(),
         warnings: warnings(a, b, few.then(|| fewest(ratio.paired))),
         a: side_a,
         b: side_b,
@@ -280,6 +280,19 @@ fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
             b.0,
             ending(b.1)
         )
+    })
+}
+
+/// A sentence if one is about a part of its command, and the other is not about the same.
+fn parts(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
+    let part = |report: &Report| match &report.inside {
+        Some(inside) => format!("what is under {}", inside.function),
+        None if report.part.is_some() => format!("the process {}", report.subject.name),
+        None => "the whole command".into(),
+    };
+    let (of_a, of_b) = (part(a.1), part(b.1));
+    (of_a != of_b).then(|| {
+        format!("{} is about {of_a}, and {} about {of_b}: they do not do the same work", a.0, b.0)
     })
 }
 

@@ -254,3 +254,16 @@ fn few_runs_that_all_agree_are_unanimous_and_have_a_least_p() {
     assert_eq!((smallest_p(5, true), smallest_p(3, false)), (2.0 / 32.0, 2.0 / 20.0));
     assert_eq!((smallest_p(8, true) < ALPHA, smallest_p(5, false) < ALPHA), (true, true));
 }
+
+#[test]
+fn a_part_and_the_whole_are_said_to_be_unlike() {
+    let whole = report(&noisy(2_000, 20), &[("net-work", 2_000)]);
+    let inside = crate::report::Inside { function: "parse".into(), ..Default::default() };
+    let part = Report { inside: Some(inside), ..report(&noisy(500, 20), &[("net-work", 500)]) };
+    let unlike = |a: &Report, b: &Report| compare(("a", a), ("b", b), false).unlike;
+    let said = [
+        "a is about the whole command, and b about what is under parse: they do not do the same work",
+    ];
+    assert_eq!(unlike(&whole, &part), said);
+    assert!(unlike(&part, &part).is_empty() && unlike(&whole, &whole).is_empty());
+}
