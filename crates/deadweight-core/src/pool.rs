@@ -2,7 +2,10 @@
 //!
 //! Clean runs give the time, traced runs the shares: each run's rows become shares of its net time, without
 //! tracing overhead and the time of other programs; the shares are averaged and scaled to the clean median
-//! by largest remainder, so that the rows still add up exactly. A single run is judged elsewhere.
+//! by largest remainder, so that the rows still add up exactly. What clean runs waited for CPUs that other programs had is a row
+//! of its own. A single run is judged elsewhere.
+
+mod other_programs;
 
 use crate::facts::clean_run::CleanRun;
 use crate::sections::hazards;
@@ -91,6 +94,9 @@ fn scale(
     let cpus: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
     let clean_cpu = of_whole(cpu_part, summarise(&cpus).interval.median);
     let cpu_target = if keep_overhead { report.cpu_ns } else { clean_cpu };
+    let waited = other_programs::waited(runs, clean, (target, clean_cpu));
+    let whole = target;
+    let target = whole - waited.as_ref().map_or(0, |row| row.ns);
     let walls: Vec<&[Row]> = runs.iter().map(|r| r.ledger.as_slice()).collect();
     let cpu: Vec<&[Row]> = runs.iter().map(|r| r.cpu_ledger.as_slice()).collect();
     report.ledger = pooled_rows(&walls, target, keep_overhead);
@@ -112,8 +118,11 @@ fn scale(
         top.share = top.ns as f64 / target.max(1) as f64;
     }
     report.work = work::pooled(runs, |run| net(&run.ledger), target);
-    report.wall_ns = target;
+    report.wall_ns = whole;
     report.net_ns = net(&report.ledger);
+    if let Some(waited) = waited {
+        other_programs::add(&mut report.ledger, waited, whole);
+    }
 }
 
 /// Takes out the time of other programs.
