@@ -14,7 +14,7 @@ const DISPLACED: u64 = 5;
 /// A smaller part of the time is noise.
 const LARGE: f64 = 0.05;
 
-/// The row for it, of the clean runs' median `wall` and CPU time `cpu`, in ns; none if it is small, or cannot be told.
+/// The row for it, of the clean runs' median `wall` and CPU time `cpu`, in ns; none if it is small, or cannot be known.
 pub(super) fn waited(runs: &[Report], clean: &[CleanRun], (wall, cpu): (u64, u64)) -> Option<Row> {
     let displaced: Vec<u64> = clean.iter().map(|run| run.counters.displaced).collect();
     if clean.is_empty() || summarise(&displaced).interval.median < DISPLACED {
