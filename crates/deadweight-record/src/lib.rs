@@ -42,7 +42,7 @@ mod timing;
 
 pub use error::Error;
 pub use fuzz_entry::read_as_any;
-pub use launch::signals::{Interrupts, interrupted};
+pub use launch::signals::{Interrupts, interrupted, interrupted_by};
 pub use launch::{
     Argument, CallFilter, CleanRun, Count, FilteredCall, Outcome, Placement, Probe, Register,
     Request, Stream, Substitute, become_user, confine, confine_to, find, group_without_quota,

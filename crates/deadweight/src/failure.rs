@@ -113,7 +113,7 @@ impl Failure {
                 error @ (deadweight_record::Error::Exec { .. }
                 | deadweight_record::Error::Interrupted(_)),
             ) => u8::try_from(error.exit_code()).unwrap_or(OURS),
-            Self::Interrupted => 128 + 2,
+            Self::Interrupted => interrupted_exit_code(),
             // A script that runs the program under deadweight relies on the program's exit code.
             Self::Incomplete { exit: Some(exit), .. } | Self::Unreported { exit, .. } => {
                 exit_code(*exit)
@@ -138,6 +138,12 @@ impl Failure {
     pub fn is_broken_pipe(&self) -> bool {
         matches!(self, Self::Write { source, .. } if source.kind() == io::ErrorKind::BrokenPipe)
     }
+}
+
+/// 128 + the number of the signal by which the user asked for an end, as in shells.
+pub(crate) fn interrupted_exit_code() -> u8 {
+    let signal = deadweight_record::interrupted_by().unwrap_or(libc::SIGINT);
+    exit_code(Exit { code: 0, signal: Some(signal) })
 }
 
 /// What can be done about an incomplete recording.

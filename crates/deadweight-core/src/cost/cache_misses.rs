@@ -136,6 +136,8 @@ fn walks_buckets(found: &Inspection<'_, '_>, waited: &Waited) -> bool {
 fn title(main: &Reached) -> &'static str {
     if main.in_order {
         "a loop fetches cache lines of which it uses little"
+    } else if main.by_pointers {
+        "a loop waits for memory behind pointers"
     } else {
         "a loop waits for memory in random order"
     }
@@ -156,6 +158,9 @@ fn what(main: &Reached) -> String {
             "it goes from index to index of an array that holds nothing else, in no order, and reaches {size} of cache \
              lines or more. Only a test can show whether another order of the data is possible"
         ),
+        None if main.by_pointers => format!(
+            "each turn goes to memory behind another pointer, and the loop reaches {size} of cache lines or more",
+        ),
         None => format!("its addresses follow no order, and reach {size} of cache lines or more"),
     }
 }
@@ -174,6 +179,9 @@ fn remedy(main: &Reached) -> &'static str {
     } else if main.in_order {
         "Put what the loop uses side by side: an array for each field, hot fields apart from cold ones, \
          rows instead of columns."
+    } else if main.by_pointers {
+        "If the pointers are the rows of a matrix, go through a row before the next one: swap the loops. If they are \
+         objects, keep the objects themselves side by side in an array, or in an array what the loop uses of them."
     } else if main.only_links {
         "If the program may choose the order of the elements, give them the one in which they are used. If it can \
          follow several chains at once, do that in one loop: their waits overlap."
@@ -308,6 +316,28 @@ mod tests {
         assert_eq!(found(&column(4096, 6600)), "");
         // A thousand numbers: in the second cache.
         assert_eq!(found(&column(64, 10)), "");
+    }
+
+    /// A column of a matrix whose rows are blocks of their own.
+    /// 0: mov rax, [rdi]; 3: add rdi, 24; 7: movsd xmm0, [rax+rcx*8]; c: add edx, 1; f: cmp edx, esi; 11: jne 0; 13: ret
+    fn rows(place: impl Fn(u64) -> u64) -> String {
+        let code = "code sum @0x1000 488b07 4883c718 f20f1004c8 83c201 39f2 75ed c3";
+        looping(code, 250, |i| {
+            let at = i * 1000 % 1_000_000;
+            let registers = vec![
+                (0, 0x7f00_0000_0000 + place(at)),
+                (1, 5),
+                (2, at),
+                (7, 0x7e00_0000_0000 + at * 24),
+            ];
+            ("sum (s.c:5) @0x100c <- main (s.c:9) @0x2000".into(), registers)
+        })
+    }
+
+    #[test]
+    fn rows_behind_pointers_are_not_said_to_have_no_order() {
+        let said = found(&rows(|at| scattered(at, 1 << 20) * 64));
+        assert!(said.contains("each turn goes to memory behind another pointer"), "{said}");
     }
 
     #[test]

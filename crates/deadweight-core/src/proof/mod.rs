@@ -60,6 +60,18 @@ pub fn fewest() -> usize {
     compare::fewest(true)
 }
 
+/// What was the same with and without what is left out.
+fn same(ended: &Ended, means: Option<Means>) -> &'static str {
+    match ended {
+        Ended::Silent => "no output to compare, but the same exit status",
+        // What it does not clear or copy may be in a file.
+        _ if means == Some(Means::PatchedCopy) => {
+            "same standard output (files that it writes are not compared)"
+        }
+        _ => "same output",
+    }
+}
+
 /// The judgement of a trial of `removal`, of a finding of `class`.
 #[must_use]
 pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
@@ -83,10 +95,7 @@ pub fn judge(class: &str, removal: &Removal, trial: &Trial) -> Proof {
         }
         Ended::Alike | Ended::Silent => {}
     }
-    let same = match trial.ended {
-        Ended::Silent => "no output to compare, but the same exit status",
-        _ => "same output",
-    };
+    let same = same(&trial.ended, means);
     let series = |of: fn(&(Timed, Timed)) -> Ns| -> Vec<f64> {
         trial.pairs.iter().map(|pair| of(pair).0.max(1) as f64).collect()
     };
@@ -263,9 +272,9 @@ mod tests {
 
     #[test]
     fn the_result_of_pairs_is_one_line() {
-        expect!["measured: removing the call of memset at a.c:3 saves 48 % (47 to 48), 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 520)));
-        expect!["no saving shown by removing the call of memset at a.c:3: −0.4 to 0.4 %, 9 pairs of runs, same output"].assert_eq(&text("zeroing", &trial(9, 1000, 1000)));
-        expect!["no saving shown by removing the call of memset at a.c:3: −5.4 to −4.6 %, 9 pairs of runs, same output; the instructions in place of the checks do nothing but take time: code without them may save more"].assert_eq(&text("bounds-checks", &trial(9, 1000, 1050)));
+        expect!["measured: removing the call of memset at a.c:3 saves 48 % (47 to 48), 9 pairs of runs, same standard output (files that it writes are not compared)"].assert_eq(&text("zeroing", &trial(9, 1000, 520)));
+        expect!["no saving shown by removing the call of memset at a.c:3: −0.4 to 0.4 %, 9 pairs of runs, same standard output (files that it writes are not compared)"].assert_eq(&text("zeroing", &trial(9, 1000, 1000)));
+        expect!["no saving shown by removing the call of memset at a.c:3: −5.4 to −4.6 %, 9 pairs of runs, same standard output (files that it writes are not compared); the instructions in place of the checks do nothing but take time: code without them may save more"].assert_eq(&text("bounds-checks", &trial(9, 1000, 1050)));
         expect!["not proved by removing the call of memset at a.c:3: 7 pairs of runs are too few for a result"].assert_eq(&text("zeroing", &trial(7, 1000, 520)));
         let ended = Ended::Otherwise("wrote something else to standard output".into());
         expect!["without the call of memset at a.c:3 the program wrote something else to standard output: it does needed work"].assert_eq(&text("zeroing", &Trial { ended, ..trial(9, 1000, 520) }));

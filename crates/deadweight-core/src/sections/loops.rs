@@ -7,6 +7,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_own};
 use crate::facts::hot_loops::memory::{LINE, Reached};
 use crate::facts::hot_loops::reason::{Reason, SLOW, Signs};
+use crate::facts::hot_loops::speed::Speed;
 use crate::facts::hot_loops::{self, HotLoop, LoopSample};
 use crate::facts::processes::ProcessId;
 use crate::inspect::shares::sampled_sites;
@@ -28,6 +29,8 @@ const FASTEST: f64 = 0.8;
 const MUCH: f64 = 0.5;
 /// From this part of its samples on, lines that threads share are a loop's reason.
 const SHARED: f64 = 0.25;
+/// A turn whose instructions could begin in so many times less time waits for a chain of results.
+const CHAINED: f64 = 2.0;
 
 /// The loops of the subject's processes, with `within` those that ran under this function.
 pub(crate) fn loops(facts: &Facts<'_>, within: Option<&str>) -> Loops {
@@ -131,6 +134,11 @@ fn reason(hot: &HotLoop, shared: f64, far: f64) -> (&'static str, String) {
             "",
             "it is hardly slower than its instructions need, and most samples wait for far memory",
         ),
+        (None, Some(ratio)) if ratio < SLOW && hot.speed.is_some_and(is_chained) => named(
+            "",
+            "it is as fast as its instructions can follow each other: each turn needs what the one before computed. \
+             Independent work side by side, such as several sums, makes it faster",
+        ),
         (None, Some(ratio)) if ratio < SLOW => {
             named("", "it is not slow: only fewer or other instructions make it faster")
         }
@@ -140,6 +148,11 @@ fn reason(hot: &HotLoop, shared: f64, far: f64) -> (&'static str, String) {
             "how long a turn takes is not known, because no register shows how often it turned: so no reason is given",
         ),
     }
+}
+
+/// Whether a turn's instructions could begin in much less time, if they did not need each other's results.
+fn is_chained(speed: Speed) -> bool {
+    speed.least >= CHAINED * speed.begun
 }
 
 /// The instructions that samples wait for, most first.
@@ -281,7 +294,7 @@ mod tests {
         });
         expect![[r#"
             100 samples 
-            sum:5 100 [] it is not slow: only fewer or other instructions make it faster; 1.2 ns for 1.2
+            sum:5 100 [] it is as fast as its instructions can follow each other: each turn needs what the one before computed. Independent work side by side, such as several sums, makes it faster; 1.2 ns for 1.2
               1.00 addss xmm0, [rdx]: 4 bytes apart, 64 of 64 bytes of a line used; 3.0 MiB of lines or more
               far memory 0.00, branches 0.00, divisions 0.00, small pages 0.00, shared lines 0.00"#]].assert_eq(&read(&fast, None));
     }

@@ -158,7 +158,8 @@ impl Builder<'_> {
         self.out.tasks[task.index()].execs.push((self.now, path));
         let live = &mut self.live[task.index()];
         live.fault = None;
-        live.starting = true;
+        // What a process that was joined runs has started long ago.
+        live.starting = !self.trace.meta.attached || self.now > self.trace.meta.start;
         live.last_call = None;
         self.mark(task, self.now);
     }
@@ -253,5 +254,18 @@ impl Builder<'_> {
                 self.descriptors.ended(process);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::rows;
+
+    #[test]
+    fn a_process_that_was_joined_does_not_start() {
+        let text = "task 1 server\n0 on\n0 exec /bin/server\n0 main\n2000 sample work\n9000 sample work\n10000 off preempted";
+        assert!(rows(text, 9).contains("start-up"), "{}", rows(text, 9));
+        let joined = rows(&format!("attached\n{text}"), 9);
+        assert!(!joined.contains("start-up"), "{joined}");
     }
 }

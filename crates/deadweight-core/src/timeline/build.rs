@@ -66,10 +66,10 @@ impl<'a> Builder<'a> {
         let first = trace.events().next().map_or(trace.meta.start, |e| e.at);
         builder.now = first.min(trace.meta.start);
         builder.out.root = builder.add_root();
-        // Without an exec, start-up cannot be distinguished from the program's own time.
+        // Without an exec, start-up cannot be distinguished from the program's own time; a process that was joined has started.
         let root = trace.meta.root;
         let execs = |e: Event| e.task == root && matches!(e.kind, Kind::Exec { .. });
-        builder.live[0].starting = trace.events().any(execs);
+        builder.live[0].starting = !trace.meta.attached && trace.events().any(execs);
         builder.mark(builder.out.root, builder.now);
         builder
     }

@@ -7,6 +7,7 @@ use super::{Change, Kind, Measurement, Side, State};
 use crate::compare::{Comparison, Ratio, Verdict, judge};
 use crate::report::{Report, Row, Site};
 use crate::stats::median::median_of;
+use std::collections::BTreeMap;
 
 /// The names of the changes of the whole program.
 pub(super) const WALL: &str = "wall";
@@ -23,7 +24,7 @@ pub(super) fn changes(
 ) -> Vec<Change> {
     let limit = limits.time.max(layout);
     let by_wall = comparison.reason().map(|row| row.account.clone());
-    let by_cpu = grown_row(&measured.base.report.cpu_ledger, &measured.head.report.cpu_ledger);
+    let by_cpu = moved_row(&measured.base.report.cpu_ledger, &measured.head.report.cpu_ledger);
     let reason = by_wall.or_else(|| by_cpu.clone()).unwrap_or_default();
     let placed = |change: Change, row: String| Change {
         sites: sites_of(&row, &measured.head.report),
@@ -57,13 +58,17 @@ fn cpu(measured: &Measurement, limit: f64) -> Option<Change> {
     Some(change(CPU, [median_of(base), median_of(head)], &ratio, verdict, limit))
 }
 
-/// The account that grew most. The recorder's own cost is none of the program's.
-fn grown_row(base: &[Row], head: &[Row]) -> Option<String> {
-    let before = |row: &Row| base.iter().find(|of| of.account == row.account).map_or(0, |of| of.ns);
-    let grown = head.iter().filter(|row| row.account != "observer");
-    let grown = grown.map(|row| (row.ns.saturating_sub(before(row)), row));
-    let (more, row) = grown.max_by_key(|(more, _)| *more)?;
-    (more > 0).then(|| row.account.clone())
+/// The account that changed most in the direction of all of them. The recorder's own cost is none of the program's.
+fn moved_row(base: &[Row], head: &[Row]) -> Option<String> {
+    let mut moved: BTreeMap<&str, i128> = BTreeMap::new();
+    for (rows, sign) in [(base, -1), (head, 1)] {
+        for row in rows.iter().filter(|row| row.account != "observer") {
+            *moved.entry(&row.account).or_default() += sign * i128::from(row.ns);
+        }
+    }
+    let direction = if moved.values().sum::<i128>() < 0 { -1 } else { 1 };
+    let (account, most) = moved.into_iter().max_by_key(|(_, more)| direction * more)?;
+    (direction * most > 0).then(|| account.to_owned())
 }
 
 fn is_benchmark(side: &Side) -> bool {
@@ -148,4 +153,26 @@ pub(super) fn sites_of(account: &str, report: &Report) -> Vec<Site> {
         ..Site::default()
     });
     top.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_row_is_the_one_that_moved_with_the_whole() {
+        let rows = |all: &[(&str, u64)]| -> Vec<Row> {
+            let row = |(account, ns): &(&str, u64)| Row {
+                account: (*account).into(),
+                ns: *ns,
+                ..Row::default()
+            };
+            all.iter().map(row).collect()
+        };
+        let slow = rows(&[("net-work", 50), ("allocation", 30), ("exit", 1), ("observer", 9)]);
+        let fast = rows(&[("net-work", 48), ("exit", 2), ("observer", 1)]);
+        assert_eq!(moved_row(&slow, &fast).as_deref(), Some("allocation"));
+        assert_eq!(moved_row(&fast, &slow).as_deref(), Some("allocation"));
+        assert_eq!(moved_row(&slow, &slow), None);
+    }
 }

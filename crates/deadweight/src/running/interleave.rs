@@ -51,6 +51,8 @@ pub struct SideRuns {
     pub wrote: Option<Written>,
     /// The runs that counted its allocations.
     pub counted: Vec<CountingRun>,
+    /// Whether the user interrupted the series: there are fewer runs than wanted.
+    pub interrupted: bool,
 }
 
 /// Options for all commands.
@@ -72,6 +74,8 @@ pub struct InterleaveOptions {
     pub traced: Option<u64>,
     /// Runs of each that count allocations, after all others.
     pub counting: u32,
+    /// Whether the rounds before an interruption are of use; else it is an error.
+    pub keeps_interrupted: bool,
 }
 
 /// Runs all commands interleaved, each with the hooks around its runs.
@@ -99,7 +103,7 @@ pub fn interleave(
     let ran: Vec<RunResults> = commands.iter().map(|_| RunResults::default()).collect();
     let progress = Progress::start(commands.iter().any(|(options, _)| options.quiet));
     let counted = commands.iter().map(|_| Vec::new()).collect();
-    let mut rounds = Rounds { commands, how, series, ran, counted, progress };
+    let mut rounds = Rounds { commands, how, series, ran, counted, progress, interrupted: false };
     let all: Vec<usize> = (0..commands.len()).collect();
     let all_hooks: Vec<&Hooks> = commands.iter().map(|(_, hooks)| hooks).collect();
     let paired = can_interleave(&all_hooks);
@@ -111,7 +115,8 @@ pub fn interleave(
     }
     let each = if how.trace_when == TraceWhen::Always { TRACED_TIME_FOR_ALL } else { TRACED_TIME };
     let budget = (since.elapsed() / 2).max(each * u32::try_from(commands.len()).unwrap_or(1));
-    let explained = to_explain(how.trace_when, &rounds.ran, paired);
+    let when = if rounds.interrupted { TraceWhen::Never } else { how.trace_when };
+    let explained = to_explain(when, &rounds.ran, paired);
     for group in &groups {
         let group: Vec<usize> = group.iter().copied().filter(|at| explained.contains(at)).collect();
         let part = u32::try_from(groups.len()).unwrap_or(1);
@@ -121,8 +126,10 @@ pub fn interleave(
         })?;
     }
     rounds.progress.done();
+    let interrupted = rounds.interrupted;
     let done = rounds.series.into_iter().zip(rounds.ran).zip(rounds.counted);
-    Ok(done.map(|((one, ran), counted)| side_runs(&one, ran, counted)).collect())
+    let side = |((one, ran), counted)| SideRuns { interrupted, ..side_runs(&one, ran, counted) };
+    Ok(done.map(side).collect())
 }
 
 /// Whether commands can be interleaved: all must have the same setup.
@@ -139,6 +146,8 @@ struct Rounds<'w> {
     ran: Vec<RunResults>,
     counted: Vec<Vec<CountingRun>>,
     progress: Progress,
+    /// The user asked for an end, and complete rounds were kept.
+    interrupted: bool,
 }
 
 impl Rounds<'_> {
@@ -183,13 +192,38 @@ impl Rounds<'_> {
             }
             self.progress.say(&round(runs, ran.first().map_or(0, |r| r.clean.len())));
             for index in order.draw() {
-                let run = self.one(group[index])?;
+                let run = match self.one(group[index]) {
+                    Err(Failure::Interrupted) if self.keeps_rounds(group) => return Ok(()),
+                    run => run?,
+                };
                 let output = self.series[group[index]].take_output();
                 let ran = &mut self.ran[group[index]];
                 ran.clean.push(run);
                 ran.clean_output.push(output);
             }
         }
+    }
+
+    /// After an interruption: whether complete rounds of all commands are kept.
+    fn keeps_rounds(&mut self, group: &[usize]) -> bool {
+        let rounds = group.iter().map(|at| self.ran[*at].clean.len()).min().unwrap_or(0);
+        let all = group.len() == self.commands.len();
+        self.interrupted = self.how.keeps_interrupted && all && rounds > 0;
+        for at in group.iter().filter(|_| self.interrupted) {
+            self.ran[*at].clean.truncate(rounds);
+            self.ran[*at].clean_output.truncate(rounds);
+        }
+        self.interrupted
+    }
+
+    /// After an interruption before each has a traced run: whether the times are kept, without any reasons.
+    fn keeps_times(&mut self) -> bool {
+        self.interrupted = self.how.keeps_interrupted;
+        for ran in self.ran.iter_mut().filter(|_| self.interrupted) {
+            ran.traces.clear();
+            ran.traced_output.clear();
+        }
+        self.interrupted
     }
 
     /// Leaves out the rounds in which a command failed that does not always fail: pairs stay pairs.
@@ -235,7 +269,10 @@ impl Rounds<'_> {
                 };
                 let ran = &mut self.ran[*index];
                 let wanted = self.how.traced;
-                more |= self.series[*index].one_more_traced(ran, wanted, &mut traced)?;
+                match self.series[*index].one_more_traced(ran, wanted, &mut traced) {
+                    Err(Failure::Interrupted) if self.keeps_times() => return Ok(()),
+                    another => more |= another?,
+                }
             }
             // Another round is likely to take as long as this one did.
             let now = since.elapsed();
@@ -272,7 +309,7 @@ impl Rounds<'_> {
 
 fn side_runs(series: &Series<'_>, mut ran: RunResults, counted: Vec<CountingRun>) -> SideRuns {
     series.conclude(&mut ran);
-    SideRuns { ran, wrote: series.wrote(), counted }
+    SideRuns { ran, wrote: series.wrote(), counted, interrupted: false }
 }
 
 /// The commands whose ledgers are wanted.

@@ -46,6 +46,26 @@ fn too_few_runs_tell_nothing() {
 }
 
 #[test]
+fn an_interrupted_comparison_judges_by_the_rounds_before() {
+    live!();
+    let bench = Bench::new();
+    // The fifth run of the first command asks for an end, as Ctrl-C does.
+    let asks = "echo run >> runs; if [ $(wc -l < runs) = 5 ]; then kill -INT $PPID; sleep 1; fi";
+    let interrupted = |options: &[&str]| {
+        _ = std::fs::remove_file(bench.path("runs"));
+        let mut command = deadweight();
+        command.arg("compare").args(options).args(["-r", "30", "-w", "0"]);
+        command.arg(format!("sh -c '{asks}'")).arg("sleep 0.05");
+        said(&command.current_dir(bench.path(".")).output().unwrap())
+    };
+    for options in [&["--no-why"][..], &[]] {
+        let said = interrupted(options);
+        assert_eq!(said.code, 128 + 2, "{}{}", said.out, said.err);
+        assert!(said.out.contains("4 runs") && said.out.contains("interrupted"), "{}", said.out);
+    }
+}
+
+#[test]
 fn other_output_is_said_first() {
     live!();
     let said = compare(&["-r", "3", "echo a", "echo b"]);

@@ -5,7 +5,7 @@
 
 use super::{Accessed, HotLoop, LoopSample, speed, trips};
 use crate::facts::Facts;
-use deadweight_code::instruction::Memory;
+use deadweight_code::instruction::{Kind, Memory};
 use deadweight_code::machine_code::FunctionId;
 use deadweight_code::{Pattern, Step};
 use deadweight_trace::units::{FileAddr, Ns};
@@ -48,6 +48,9 @@ pub(crate) struct Reached {
     pub(crate) chased: bool,
     /// Whether what is loaded is the next index and nothing else, from an array of such indexes: there is nothing to pack.
     pub(crate) only_links: bool,
+    /// Whether each turn has a pointer of its own, from an array that the loop goes through in order: rows of a matrix, or
+    /// objects. In which order they lie is not known.
+    pub(crate) by_pointers: bool,
     /// How many distinct lines it uses, at least.
     pub(crate) lines: f64,
     /// Whether each sample shows another line: how many there are is then not known at all.
@@ -179,6 +182,7 @@ fn describe(
         in_order,
         chased,
         only_links: chased && apart <= INDEX && reads_only_links(facts, hot, by),
+        by_pointers: access.pattern == Pattern::Open && has_pointers(facts, hot, by, access.memory),
         lines,
         each_other: addresses.iter().map(|a| a / LINE).collect::<BTreeSet<_>>().len()
             == addresses.len(),
@@ -212,6 +216,23 @@ fn reads_only_links(facts: &Facts<'_>, hot: &HotLoop, by: (FunctionId, FileAddr)
     };
     let alike = |m: &Memory| m.offset == link.offset && m.size == link.size && in_one_array(m);
     small && moving.iter().all(|access| alike(&access.memory))
+}
+
+/// Whether the loop loads the base of an access from an array that it goes through in order.
+fn has_pointers(
+    facts: &Facts<'_>,
+    hot: &HotLoop,
+    by: (FunctionId, FileAddr),
+    memory: Memory,
+) -> bool {
+    let (Some(cycle), Some(base)) = (hot.cycle(facts), memory.base) else { return false };
+    let code = facts.machine.function(hot.function);
+    let strided = |at: u64| {
+        let access = code.access(FileAddr(at), Some(&cycle));
+        access.is_some_and(|access| matches!(access.pattern, Pattern::Strided(_)))
+    };
+    let mut sets = cycle.instructions().filter(|i| i.writes.has(base));
+    by.0 == hot.function && sets.any(|i| i.kind == Kind::Load && strided(i.addr))
 }
 
 /// The bytes of a line that an access uses at any sample: all of them where each run of a short loop moves on by less than

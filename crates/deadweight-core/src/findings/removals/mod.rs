@@ -96,9 +96,8 @@ fn why_not(class: &str) -> &'static str {
         "network-turns" => "both ends use the connections",
         "wait-output" => "the reader needs its time",
         "wait-disk" | "wait-sleep" => "it waits in calls whose results it needs",
-        "gc" | "memory-churn" | "first-touch" | "small-pages" => {
-            "its runtime has no setting for that"
-        }
+        "gc" | "first-touch" | "small-pages" => "its runtime has no setting for that",
+        "memory-churn" => "its runtime has no setting that changes only that",
         "zeroing" | "bounds-checks" | "atomics" => "it is not in the program's own code",
         _ => "no way is known",
     }

@@ -251,7 +251,13 @@ pub(crate) fn with_signals_blocked<T>(act: impl FnOnce() -> T) -> T {
 /// run is wanted.
 #[must_use]
 pub fn interrupted() -> bool {
-    NOTED.load(Ordering::SeqCst) != 0
+    interrupted_by().is_some()
+}
+
+/// The signal by which the user asked for that, if so.
+#[must_use]
+pub fn interrupted_by() -> Option<i32> {
+    Some(NOTED.load(Ordering::SeqCst)).filter(|signal| *signal != 0)
 }
 
 /// Forwards a signal, unless the program's group got it already, as it does if the kernel itself sent it. A forked process

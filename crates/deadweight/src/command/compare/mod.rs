@@ -15,7 +15,7 @@ use super::recording;
 use super::weighing::{self, Asked, weighed, weighed_traces};
 use crate::cli::{Compare, Sort};
 use crate::debuginfod::Debuginfod;
-use crate::failure::Failure;
+use crate::failure::{Failure, interrupted_exit_code};
 use crate::recorder::Recorder;
 use crate::render;
 use crate::render::comparison::{self, Shown};
@@ -59,6 +59,8 @@ struct Named {
     unlike: Option<String>,
     /// Of a command that was run: its recording, if that is to be kept.
     trace: Option<KeptTrace>,
+    /// Whether the user interrupted its runs.
+    interrupted: bool,
 }
 
 impl Named {
@@ -123,13 +125,25 @@ pub(crate) fn compare(options: &Compare) -> Result<u8, Failure> {
         }
     }
     kept?;
-    if conditions.is_empty() {
-        return Ok(exit_code(&comparisons));
+    if sides.iter().any(|side| side.interrupted) {
+        return Ok(interrupted_exit_code());
     }
-    let letters = letters(&sides);
-    let named = letters.iter().zip(&sides).map(|(letter, side)| (letter.as_str(), &side.report));
+    judged(&conditions, &sides, &comparisons)
+}
+
+/// The exit code by the conditions, of which those that fail are printed; without any, by the verdicts.
+fn judged(
+    conditions: &[(&str, Condition)],
+    sides: &[Named],
+    comparisons: &[Comparison],
+) -> Result<u8, Failure> {
+    if conditions.is_empty() {
+        return Ok(exit_code(comparisons));
+    }
+    let letters = letters(sides);
+    let named = letters.iter().zip(sides).map(|(letter, side)| (letter.as_str(), &side.report));
     let given = sides.iter().map(|side| (side.name.as_str(), &side.report));
-    let failing = failing(&conditions, &given.chain(named).collect())?;
+    let failing = failing(conditions, &given.chain(named).collect())?;
     failing.iter().for_each(|line| crate::command::say(line));
     // A gate must not pass because there are too few runs.
     let unsure = comparisons.iter().any(|c| c.verdict == Verdict::CannotTell);
@@ -287,11 +301,12 @@ fn weigh_all(
     let turns = fresh.len() > 1 && can_interleave(&all_hooks);
     for (index, side) in wanted.iter().enumerate() {
         let can_interleave = fresh.contains(&index) && turns;
-        let mut trace = None;
+        let (mut trace, mut interrupted) = (None, false);
         let (report, picture) = match made[index].take() {
             Some(made) => made,
             None => {
                 let ran = contenders.remove(0);
+                interrupted = ran.interrupted;
                 trace = keeper.map(|keeper| keeper.trace(&ran.ran.traces));
                 report(&side.words, ran, options)?
             }
@@ -299,7 +314,7 @@ fn weigh_all(
         let differs = differing.iter().find(|(of, _)| *of == index);
         let unlike = differs.map(|(_, text)| text.clone());
         let name = side.name.clone();
-        sides.push(Named { name, report, picture, can_interleave, unlike, trace });
+        sides.push(Named { name, report, picture, can_interleave, unlike, trace, interrupted });
     }
     Ok(sides)
 }
@@ -389,6 +404,7 @@ fn run(options: &Compare, wanted: &[Side], fresh: &[usize]) -> Result<Vec<SideRu
         fewest: options.hyperfine.min_runs,
         most: options.hyperfine.max_runs,
         trace_when: trace_when(options, fresh.len() < wanted.len()),
+        keeps_interrupted: true,
         ..InterleaveOptions::default()
     };
     // A user without permission to record can still compare times.

@@ -208,7 +208,7 @@ fn jobs(report: &Report, classes: &Classes) -> Vec<Job> {
                 class: finding.class.clone(),
                 removal: removal.clone(),
                 at_most: (finding.amount_ns as f64 / report.net_ns.max(1) as f64)
-                    .max(finding.saving_share)
+                    .max(finding.high)
                     .min(1.0),
             });
         }
