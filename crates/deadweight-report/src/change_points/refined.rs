@@ -4,7 +4,8 @@
 //! 2. Each split is moved to where it explains most of the squares between its neighbours. Otava's is sometimes
 //!    one beside.
 //! 3. The t test divides by n - 1, and a level has at least three values.
-//! 4. A level that returned after a few values is looked for by both of its edges at once (`islands`).
+//! 4. A level that returned after a few values is looked for by both of its edges at once (`islands`), and a strong step
+//!    that weak splits beside it had kept from its best place.
 //! 5. Each point has a span: the places where the change may also be.
 //!
 //! The p value in windows is not [`Options::max_p`] but [`WINDOW_P`]: Otava does not look further in a window after the
@@ -24,6 +25,8 @@ use std::collections::BTreeSet;
 const CONFIDENCE: f64 = 0.95;
 /// The highest p value of a split in a window.
 const WINDOW_P: f64 = 0.05;
+/// A step is added if its p value is so many times lower than it must be: its place is the best one of a level.
+const STRONG: f64 = 100.0;
 /// Moving and removing is repeated until nothing changes, at most so often.
 const ROUNDS: usize = 8;
 
@@ -43,7 +46,7 @@ pub fn find_refined(series: &[f64], options: &Options) -> Vec<ChangePoint> {
     levels.settle(options);
     for _ in 0..ROUNDS {
         let before = levels.splits.clone();
-        levels.add_islands();
+        levels.add_islands(options);
         if levels.splits == before {
             break;
         }
@@ -88,12 +91,15 @@ impl<'a> Levels<'a> {
         }
     }
 
-    /// Adds the edges of a short level inside each level, if there is one.
-    fn add_islands(&mut self) {
+    /// Adds the edges of a short level inside each level, if there is one; else a strong step inside it.
+    fn add_islands(&mut self, options: &Options) {
         let edges = (0..self.segments.len()).filter_map(|number| {
             let start = number.checked_sub(1).map_or(0, |previous| self.splits[previous]);
             let end = self.splits.get(number).copied().unwrap_or(self.values.len());
-            island(&self.values[start..end]).map(|edges| edges.map(|edge| start + edge))
+            let values = &self.values[start..end];
+            let edges =
+                island(values).map(Vec::from).or_else(|| Some(vec![step(values, options)?]))?;
+            Some(edges.into_iter().map(move |edge| start + edge))
         });
         let edges: Vec<usize> = edges.flatten().collect();
         self.splits.extend(edges);
@@ -278,6 +284,14 @@ fn segments(values: &[f64], splits: &[usize]) -> Vec<Segment> {
     starts.zip(ends).map(|(start, end)| Segment::of(&values[start..end])).collect()
 }
 
+/// The best split of a level, if it is strong.
+fn step(values: &[f64], options: &Options) -> Option<usize> {
+    let (place, _) = gains(values).into_iter().reduce(|a, b| if b.1 > a.1 { b } else { a })?;
+    let tested = Tested::of(&Segment::of(&values[..place]), &Segment::of(&values[place..]));
+    let strong = tested.p * STRONG <= options.max_p && tested.size >= options.min_magnitude;
+    strong.then_some(place)
+}
+
 /// The places where values can be split, each with the part of their squares that this explains.
 fn gains(values: &[f64]) -> Vec<(usize, f64)> {
     let mean = Segment::of(values).mean;
@@ -306,6 +320,13 @@ mod tests {
     fn step() -> Vec<f64> {
         let level = |i: i32| if i < 20 { 100.0 } else { 105.0 };
         (0..40).map(|i| level(i) + f64::from(i * 3 % 7) * 0.4).collect()
+    }
+
+    #[test]
+    fn a_row_that_begins_is_a_change() {
+        // Among the new values a second split is likely, and keeps the first one from its place.
+        let series = [0.0, 0.0, 0.0, 0.0, 0.0, 27.3, 29.7, 21.3, 22.5, 25.8];
+        assert_eq!(indices(&series), [5]);
     }
 
     #[test]
