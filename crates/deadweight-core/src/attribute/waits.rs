@@ -3,12 +3,9 @@
 use super::{Charge, Scope};
 use crate::account::{Slice, What};
 use crate::facts::{Facts, overhead};
-use crate::path::cpu_holder::{CpuHolder, held_up};
+use crate::path::cpu_holder::{CpuHolder, LATE, held_up};
 use crate::timeline::{Run, Task, WokenBy};
 use deadweight_trace::units::Ns;
-
-/// An idle CPU wakes up in less time than this, also a virtual one.
-const LATE: Ns = Ns(1_000_000);
 
 impl Charge<'_, '_> {
     /// How long the recorder held up the only task of the process that was waited for, if no wake-up was
@@ -38,7 +35,7 @@ impl Charge<'_, '_> {
         parts.extend_from_slice(self.holders.of((slice.task, index), start, slice.end));
         for (ns, holder) in parts.drain(..) {
             let what = match (holder, waited) {
-                (CpuHolder::Nobody, Some(wait)) if ns <= LATE => wait,
+                (CpuHolder::Nobody, Some(wait)) if ns < LATE => wait,
                 _ => What::Ready(holder),
             };
             let overhead = match holder {

@@ -33,7 +33,7 @@ use crate::facts::Facts;
 use crate::facts::call_site::{Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
-use crate::path::cpu_holder::CpuHolder;
+use crate::path::cpu_holder::{CpuHolder, LATE};
 use crate::timeline::{Run, Within};
 use background::{Main, background};
 use deadweight_report::report::How;
@@ -55,8 +55,6 @@ const FEW: usize = 20;
 const CHECK: Ns = Ns(5_000);
 /// One in this many gaps between yields is surely spinning, and gaps up to this many times as long.
 const SHORTEST: (usize, u64) = (10, 3);
-/// Ready this long while a CPU is idle: a quota or the hypervisor keeps the task from running.
-const HELD_BACK: Ns = Ns(1_000_000);
 
 fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     match slice.what {
@@ -72,7 +70,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
 
 /// Whether a task was ready for long while its CPU was idle: an idle CPU takes a task within microseconds.
 pub(super) fn is_held_back(slice: &Slice) -> bool {
-    slice.what == What::Ready(CpuHolder::Nobody) && slice.end - slice.start >= HELD_BACK
+    slice.what == What::Ready(CpuHolder::Nobody) && slice.end - slice.start >= LATE
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {

@@ -7,6 +7,10 @@ use crate::timeline::{Run, Timeline};
 use deadweight_trace::ids::{Cpu, TaskId};
 use deadweight_trace::units::Ns;
 
+/// An idle CPU takes a task in less time than this, also a virtual one: else a quota or a hypervisor keeps the task from
+/// running.
+pub(crate) const LATE: Ns = Ns(1_000_000);
+
 /// The holder of a CPU that a task of the subject waited for.
 #[derive(Copy, Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CpuHolder {

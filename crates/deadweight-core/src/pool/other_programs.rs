@@ -27,16 +27,31 @@ pub(super) fn waited(runs: &[Report], clean: &[CleanRun], (wall, cpu): (u64, u64
     let alone = super::of_whole(ratio * cpu as f64 / wall.max(1) as f64, wall);
     let ns = wall - alone;
     let share = ns as f64 / wall.max(1) as f64;
+    // The same part of each clean run, by its own times.
+    let usual = cpu as f64 / wall.max(1) as f64;
+    let cpus: Vec<u64> = clean.iter().map(|run| (run.user + run.system).0).collect();
+    let walls: Vec<u64> = clean.iter().map(|run| run.wall.0).collect();
+    let [median_cpu, median_wall] =
+        [&cpus, &walls].map(|all| summarise(all).interval.median as f64);
+    let scale = usual / (median_cpu / median_wall.max(1.0)).max(f64::MIN_POSITIVE);
+    let part = |(cpu, run): (&u64, &u64)| 1.0 - ratio * scale * *cpu as f64 / (*run).max(1) as f64;
+    let mut each: Vec<u64> =
+        cpus.iter().zip(&walls).map(|pair| super::of_whole(part(pair), wall)).collect();
+    each.sort_unstable();
     (ALONE.contains(&ratio) && share >= LARGE).then(|| Row {
         account: WAIT_CPU.into(),
         group: "waiting: CPU".into(),
         ns,
         share,
         basis: Basis::Sampled,
-        low_ns: ns - ns / 4,
-        high_ns: (ns + ns / 4).min(wall),
+        low_ns: each.first().map_or(ns, |least| ns.min(*least)),
+        high_ns: each.last().map_or(ns, |most| ns.max(*most)),
         note: "a CPU, held by other programs".into(),
-        each_ns: if runs.len() > 1 { vec![ns; runs.len()] } else { Vec::new() },
+        // As different as it was in the clean runs.
+        each_ns: match runs.len() {
+            1 => Vec::new(),
+            count => (0..count).map(|i| each[i * each.len() / count]).collect(),
+        },
     })
 }
 
@@ -51,7 +66,7 @@ pub(super) fn add(rows: &mut Vec<Row>, waited: Row, wall: u64) {
             row.low_ns += waited.low_ns;
             row.high_ns += waited.high_ns;
             row.share = row.ns as f64 / wall.max(1) as f64;
-            row.each_ns.iter_mut().for_each(|ns| *ns += waited.ns);
+            row.each_ns.iter_mut().zip(waited.each_ns).for_each(|(ns, more)| *ns += more);
             row.note = format!("{}, or by other programs", row.note);
         }
         None => rows.push(waited),
@@ -75,6 +90,21 @@ mod tests {
         let counters = RunCounters { displaced, ..RunCounters::default() };
         let clean = CleanRun { wall: Ns(wall), user: Ns(280_000), counters, ..CleanRun::default() };
         waited(&[traced], &[clean], (wall, 280_000)).map(|row| row.ns)
+    }
+
+    #[test]
+    fn its_interval_is_what_the_clean_runs_differ_by() {
+        let row = |ns| Row { account: "net-work".into(), ns, ..Row::default() };
+        let traced =
+            || Report { ledger: vec![row(300)], cpu_ledger: vec![row(300)], ..Report::default() };
+        let counters = RunCounters { displaced: 40, ..RunCounters::default() };
+        let run =
+            |wall| CleanRun { wall: Ns(wall), user: Ns(300), counters, ..CleanRun::default() };
+        let clean = [run(400), run(500), run(600)];
+        let found = waited(&[traced(), traced()], &clean, (500, 300)).unwrap();
+        // A quarter, two fifths and a half of the time.
+        assert_eq!((found.low_ns, found.ns, found.high_ns), (125, 200, 250));
+        assert_eq!(found.each_ns, [125, 200]);
     }
 
     #[test]

@@ -130,6 +130,14 @@ fn say(text: &str) {
     complain(&text.lines().map(crate::render::page::printable).collect::<Vec<_>>().join("\n"));
 }
 
+/// Both outcomes as one; if both failed, the second is printed.
+fn both(first: Result<(), Failure>, second: Result<(), Failure>) -> Result<(), Failure> {
+    if let (Err(_), Err(failure)) = (&first, &second) {
+        say(&format!("deadweight: {failure}"));
+    }
+    first.and(second)
+}
+
 /// Prints text on standard error. Nothing more can be done if that is closed.
 fn complain(text: &str) {
     let _ = std::io::stderr().write_all(format!("{}\n", text.trim_end()).as_bytes());

@@ -85,7 +85,7 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
     let unreported = |failure| Failure::Unreported { failure: Box::new(failure), exit };
     let written = outputs.write(&report, picture.as_ref());
     let kept = keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace));
-    both(written, kept).map_err(unreported)?;
+    super::both(written, kept).map_err(unreported)?;
     Ok(exit_code(exit))
 }
 
@@ -94,14 +94,6 @@ pub(crate) fn run(options: &Run) -> Result<u8, Failure> {
 fn needs_rights(options: &Run) -> bool {
     let view = &options.view;
     view.explain_inlining || view.pictures.open || options.keep.keep.is_some()
-}
-
-/// Both outcomes as one; if both failed, the second is printed.
-fn both(written: Result<(), Failure>, kept: Result<(), Failure>) -> Result<(), Failure> {
-    if let (Err(_), Err(failure)) = (&written, &kept) {
-        super::say(&format!("deadweight: {failure}"));
-    }
-    written.and(kept)
 }
 
 /// The process to attach to, if one is given.
@@ -138,7 +130,7 @@ fn attach(
         report.warnings.push(proof::of_a_running_process(&report, classes));
     }
     let written = outputs.write(&report, picture.as_ref());
-    both(written, keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace)))?;
+    super::both(written, keeper.map_or(Ok(()), |mut keeper| keeper.keep(&report, options, trace)))?;
     Ok(0)
 }
 

@@ -73,16 +73,8 @@ impl<'v> ReportOutputs<'v> {
             }
             None => on_stderr(words, style),
         };
-        first([written, json, pictures].map(lenient))
+        super::both(super::both(lenient(written), lenient(json)), lenient(pictures))
     }
-}
-
-/// The first failure; the others are printed at once.
-fn first(written: [Result<(), Failure>; 3]) -> Result<(), Failure> {
-    let mut failures = written.into_iter().filter_map(Result::err);
-    let Some(first) = failures.next() else { return Ok(()) };
-    failures.for_each(|other| super::say(&format!("deadweight: {other}")));
-    Err(first)
 }
 
 fn lenient(written: Result<(), Failure>) -> Result<(), Failure> {

@@ -128,8 +128,7 @@ pub fn interleave(
     rounds.progress.done();
     let interrupted = rounds.interrupted;
     let done = rounds.series.into_iter().zip(rounds.ran).zip(rounds.counted);
-    let side = |((one, ran), counted)| SideRuns { interrupted, ..side_runs(&one, ran, counted) };
-    Ok(done.map(side).collect())
+    Ok(done.map(|((one, ran), counted)| side_runs(&one, ran, counted, interrupted)).collect())
 }
 
 /// Whether commands can be interleaved: all must have the same setup.
@@ -307,9 +306,14 @@ impl Rounds<'_> {
     }
 }
 
-fn side_runs(series: &Series<'_>, mut ran: RunResults, counted: Vec<CountingRun>) -> SideRuns {
+fn side_runs(
+    series: &Series<'_>,
+    mut ran: RunResults,
+    counted: Vec<CountingRun>,
+    interrupted: bool,
+) -> SideRuns {
     series.conclude(&mut ran);
-    SideRuns { ran, wrote: series.wrote(), counted, interrupted: false }
+    SideRuns { ran, wrote: series.wrote(), counted, interrupted }
 }
 
 /// The commands whose ledgers are wanted.

@@ -173,13 +173,15 @@ fn alone(options: &Compare, only: &Side) -> Result<u8, Failure> {
     let mut named = weigh_all(&options, std::slice::from_ref(only), exports, keeper.as_ref())?;
     let kept = keep(keeper.as_mut(), &mut named);
     let page = page::page(&std::io::stdout(), &options.style);
-    let Some(side) = named.first().filter(|_| !options.quiet) else { return kept.map(|()| 0) };
+    let interrupted = named.iter().any(|side| side.interrupted);
+    let code = if interrupted { interrupted_exit_code() } else { 0 };
+    let Some(side) = named.first().filter(|_| !options.quiet) else { return kept.map(|()| code) };
     match crate::command::print(
         "the time",
         &comparison::alone(&side.name, &side.report, page, shown.unit),
     ) {
         Err(failure) if !failure.is_broken_pipe() => Err(failure),
-        _ => kept.map(|()| 0),
+        _ => kept.map(|()| code),
     }
 }
 
@@ -189,11 +191,7 @@ fn keep(keeper: Option<&mut Keeper>, sides: &mut [Named]) -> Result<(), Failure>
     let mut outcome = Ok(());
     for side in sides {
         let Some(trace) = side.trace.take() else { continue };
-        let kept = keeper.keep_side(&side.report, &side.name, trace);
-        if let (Err(_), Err(failure)) = (&outcome, &kept) {
-            crate::command::say(&format!("deadweight: {failure}"));
-        }
-        outcome = outcome.and(kept);
+        outcome = crate::command::both(outcome, keeper.keep_side(&side.report, &side.name, trace));
     }
     outcome
 }

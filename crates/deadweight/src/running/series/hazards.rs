@@ -33,9 +33,7 @@ impl Series<'_> {
                 format!("run {run} {}, unlike the first run: the runs differ.", ending(exit));
             say("ends-differ", text);
         }
-        // A run that was interrupted wrote less.
-        let is_cut = |run: u32| matches!(self.failed, Some((failed, exit)) if failed == run && is_interrupted(exit));
-        if let Some((run, stream)) = self.output_differs.filter(|(run, _)| !is_cut(*run)) {
+        if let Some((run, stream)) = self.output_differs {
             let text = format!(
                 "run {run} wrote other output to {stream} than the run before it: they may not do \
                  the same work."

@@ -326,7 +326,10 @@ impl<'w> Series<'w> {
             None => (self.outputs.written_first(), String::new()),
         };
         self.output_start = output_start;
-        self.record_output(written);
+        // A run that was interrupted wrote less.
+        if !is_interrupted(exit) {
+            self.record_output(written);
+        }
         self.record_exit(exit);
         Ok(result)
     }
