@@ -216,15 +216,24 @@ fn ticks() -> Option<Ticks> {
     Some(Ticks { all, idle: at(3) + at(4), stolen: at(7), per_second })
 }
 
-/// Whether ordinary memory gets huge pages: found out by touching some.
+/// Whether ordinary memory gets huge pages: by the setting, because a machine that runs for long may have none free at
+/// this instant, or found out by touching some.
 fn huge_pages() -> Option<MachineHazard> {
-    if touches_of_8_mib()? > 1024 {
+    if !huge_pages_are_always_on() && touches_of_8_mib()? > 1024 {
         return None;
     }
     let text = "ordinary memory gets pages of 2 MiB where they fit (transparent huge pages are \
                 always on): page faults and first touches depend on its addresses";
     let file = "/sys/kernel/mm/transparent_hugepage/enabled";
     hazard("huge-pages", text.into(), Some(&format!("echo madvise | sudo tee {file}")))
+}
+
+/// Whether the setting is *always*, and this process has not been exempted.
+fn huge_pages_are_always_on() -> bool {
+    let setting = fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    // SAFETY: asks for a flag of this process.
+    let exempt = unsafe { libc::prctl(libc::PR_GET_THP_DISABLE, 0, 0, 0, 0) } > 0;
+    setting.is_ok_and(|setting| setting.contains("[always]")) && !exempt
 }
 
 /// Page faults while touching 8 MiB of fresh memory: 2048 with pages of 4 KiB.
