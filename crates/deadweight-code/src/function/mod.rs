@@ -161,6 +161,27 @@ impl Function {
         with_roles.into_iter().any(|(i, role)| at_work(role) && i.memory.is_some_and(byte))
     }
 
+    /// Whether it changes a value at a place in memory that its next call may read, such as a sum: then a call may have to
+    /// wait for the store of the one before, and so does the inlined code unless the compiler keeps the value in a register.
+    #[must_use]
+    pub fn changes_memory(&self) -> bool {
+        let at_work =
+            |role: &Role| !matches!(role, Role::Prologue | Role::Epilogue | Role::Arguments);
+        let place = |m: &Memory| (m.base, m.index, m.scale, m.offset, m.size, m.thread_local);
+        let with_roles = self.instructions.iter().zip(&self.roles);
+        let memory = with_roles.filter(|(_, role)| at_work(role)).filter_map(|(i, _)| i.memory);
+        let mut read = Vec::new();
+        for used in memory {
+            if used.read {
+                read.push(place(&used));
+            }
+            if used.written && read.contains(&place(&used)) {
+                return true;
+            }
+        }
+        false
+    }
+
     /// The calls within `reach` instructions of the one at `addr`, nearest first.
     pub fn calls_near(&self, addr: FileAddr, reach: usize) -> impl Iterator<Item = &Instruction> {
         let at = find(&self.instructions, addr.0);

@@ -16,7 +16,7 @@
 //! saves less, and the saving is a range. An idle server wakes by the clock, too, and so does a
 //! worker without work or a lock with a time-out: where events end the same wait at other times, the
 //! clock is not what is waited for. A pace (frames, ticks, a limit of requests): it sleeps for what is
-//! left, so that its wake-ups stay on a grid or at a rate that programs keep, and the rate is its purpose. A source that writes something after each pause
+//! left, so that its wake-ups stay on a grid or at a rate that programs keep, or asks for an instant (TIMER_ABSTIME), and the rate is its purpose. A source that writes something after each pause
 //! has work each time, and looks for none; one that wakes another task after each pause may be such a source, and so may a goroutine, where that does not show: the saving begins at 0. Sleeps of different lengths, up and down, last until something is due. A program that takes connections, that was joined while it ran,
 //! or that waits for events until a signal stops it, is idle and makes no finding, unless it sleeps between a request
 //! and its answer.
@@ -221,6 +221,7 @@ fn for_the_clock(
     let due = || goroutines::last_until(facts, process, &sleeps);
     if few
         || sum.ns == Ns::ZERO
+        || pace::is_until_instants(facts, process)
         || pace::is_pace(&sleeps)
         || pace::differ(&sleeps)
         || works()
@@ -334,6 +335,14 @@ mod tests {
     fn a_source_that_writes_after_each_pause_is_refused_and_one_that_reads_is_found() {
         assert_eq!(found(&looks_and(20, "write 3 40")), "");
         assert!(found(&looks_and(20, "pread64 3 40 0")).starts_with("wait-sleep 4"));
+    }
+
+    #[test]
+    fn sleeps_until_an_instant_are_refused() {
+        let until =
+            poller(20).replace("blocked clock_nanosleep 1", "blocked clock_nanosleep 1 1 :");
+        assert!(found(&poller(20)).starts_with("wait-sleep 4"));
+        assert_eq!(found(&until), "");
     }
 
     #[test]

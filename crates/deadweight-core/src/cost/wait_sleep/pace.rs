@@ -2,9 +2,18 @@
 //! purpose, and there is no event that it could wait for.
 //!
 //! A loop that polls sleeps equally long each time; whatever it does between two sleeps moves all later ones. A loop with
-//! a pace sleeps for what is left, so that its wake-ups stay on a grid.
+//! a pace sleeps for what is left, so that its wake-ups stay on a grid. Who computes the instant and asks the kernel for it
+//! has a pace, too, however late the wake-ups are.
 
+use super::NEARLY_ALL;
+use crate::facts::Facts;
+use crate::facts::processes::ProcessId;
+use crate::timeline::Block;
+use crate::timeline::kernel_stacks::WaitsFor;
 use deadweight_trace::units::Ns;
+
+/// `clock_nanosleep`'s flag for "until", linux/time.h.
+const TIMER_ABSTIME: u64 = 1;
 
 /// Fewer sleeps show no grid.
 const FEW: usize = 12;
@@ -51,6 +60,22 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     let own_errors = deviation(&from_grid) <= deviation(&errors) * OWN_ERRORS;
     let on_grid = sleeps.len() >= MANY && own_errors && deviation(&errors) > 0.0;
     on_grid || is_round(&ends) || spread(lengths) > spread(from_grid) * STEADIER
+}
+
+/// Whether a process asks the kernel for an instant, not for a length, at nearly all of its sleeps.
+pub(super) fn is_until_instants(facts: &Facts<'_>, process: ProcessId) -> bool {
+    let asleep = |block: &&Block| {
+        block.waits_for == WaitsFor::Sleep && facts.processes.of(block.task) == process
+    };
+    let (mut until, mut all) = (0_u32, 0_u32);
+    for block in facts.timeline.blocks.iter().filter(asleep) {
+        let call = block.call.map(|call| &facts.timeline.calls[call.index()]);
+        let flags = call.map_or(0, |call| facts.timeline.args(call)[1]);
+        let absolute = facts.call_of(block) == "clock_nanosleep" && flags & TIMER_ABSTIME != 0;
+        all += 1;
+        until += u32::from(absolute);
+    }
+    all > 0 && f64::from(until) >= f64::from(all) * NEARLY_ALL
 }
 
 /// Whether the mean time of a turn is that of a rate that programs keep, to 3 µs: whole milliseconds, or so many in a
