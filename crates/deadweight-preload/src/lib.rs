@@ -18,8 +18,9 @@ mod library;
 
 /// Environment variable with the path of a file.
 ///
-/// Each library appends one byte to it in every process that loads it, [`Library::Twice`] when it first makes a call twice. An empty
-/// file means: the library had no effect (a static program, or one that does not pass its environment on).
+/// Each library but [`Library::Twice`] appends a `.` to it in every process that loads it. [`Library::Twice`] and
+/// [`Library::Buffers`] append a `+` when they first have an effect. An empty file means: the library was not loaded (a static
+/// program, or one that does not pass its environment on).
 pub const LOADED: &str = "DEADWEIGHT_PRELOADED";
 
 /// Environment variable of [`Library::Twice`]: `2:PATH:CALLS`, or `1:PATH:CALLS` for the other side of a pair.

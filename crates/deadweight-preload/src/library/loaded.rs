@@ -1,4 +1,5 @@
-//! The constructor that all libraries have: one byte in a file says that the library was loaded.
+//! The constructor that all libraries have: one byte in a file says that the library was loaded; `Twice` and `Buffers` say
+//! with another one that they had an effect.
 //!
 //! Uses system calls only: the C library's own constructors may not have run, and another library may have
 //! taken the place of `open` and `write`.
@@ -8,6 +9,12 @@ use core::ffi::{CStr, c_char, c_int, c_long};
 
 /// The variable `LOADED` of the crate, with the `=` that follows a name.
 const VARIABLE: &CStr = c"DEADWEIGHT_PRELOADED=";
+/// The byte that says: loaded.
+#[cfg(not(library = "twice"))]
+const LOADED: u8 = b'.';
+/// The byte that says: it had an effect.
+#[cfg(any(library = "buffers", library = "twice"))]
+pub(crate) const EFFECT: u8 = b'+';
 
 #[used]
 #[unsafe(link_section = ".init_array")]
@@ -21,12 +28,12 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
     let path = find(environment, VARIABLE);
     #[cfg(not(library = "twice"))]
     if let Some(path) = path {
-        report(path);
+        report(path, LOADED);
     }
     #[cfg(library = "allocator")]
     crate::allocator::start();
     #[cfg(library = "buffers")]
-    crate::buffers::start();
+    crate::buffers::start(path);
     #[cfg(library = "answers")]
     crate::answers::start();
     #[cfg(library = "durable")]
@@ -42,9 +49,9 @@ unsafe extern "C" fn start(_argc: c_int, _argv: *const *const c_char, envp: *con
 }
 
 /// Appends a byte to the file.
-pub(crate) unsafe fn report(path: *const c_char) {
+pub(crate) unsafe fn report(path: *const c_char, byte: u8) {
     let errno = *c::__errno_location();
-    append(path);
+    append(path, byte);
     c::set_errno(errno);
 }
 
@@ -66,7 +73,7 @@ pub(crate) unsafe fn find(
     None
 }
 
-unsafe fn append(path: *const c_char) {
+unsafe fn append(path: *const c_char, byte: u8) {
     const OPENAT: c_long = 257;
     const WRITE: c_long = 1;
     const CLOSE: c_long = 3;
@@ -74,7 +81,7 @@ unsafe fn append(path: *const c_char) {
     let flags = c::O_WRONLY | c::O_APPEND | c::O_CREAT | c::O_CLOEXEC;
     let fd = kernel::call(OPENAT, FROM_HERE as usize, path as usize, flags as usize, 0o644);
     if fd >= 0 {
-        kernel::call(WRITE, fd as usize, c".".as_ptr() as usize, 1, 0);
+        kernel::call(WRITE, fd as usize, (&raw const byte) as usize, 1, 0);
         kernel::call(CLOSE, fd as usize, 0, 0, 0);
     }
 }

@@ -128,7 +128,7 @@ struct Function {
 unsafe extern "C" fn report() {
     let file = core::mem::replace(&mut (*(&raw mut CALLS)).file, null());
     if !file.is_null() {
-        loaded::report(file);
+        loaded::report(file, loaded::EFFECT);
     }
 }
 

@@ -26,6 +26,24 @@ fn a_library_reports_that_it_was_loaded() {
     }
 }
 
+/// What a shell that runs this leaves in the file that `LOADED` names; its output is a pipe.
+fn collected(script: &str, name: &str) -> String {
+    let mark = folder().join(name);
+    std::fs::write(&mark, "").unwrap();
+    let mut command = Command::new("sh");
+    command.args(["-c", script]).env("LD_PRELOAD", file(Library::Buffers)).env(LOADED, &mark);
+    assert!(command.output().unwrap().status.success());
+    std::fs::read_to_string(&mark).unwrap()
+}
+
+#[test]
+fn collected_writes_are_an_effect_and_single_ones_are_none() {
+    assert_eq!(collected("echo a; echo b", "two-writes"), ".+");
+    assert_eq!(collected("echo a", "one-write"), ".");
+    // What a child gets to see cannot wait.
+    assert_eq!(collected("echo a; (exit 0); echo b; (exit 0)", "between"), ".");
+}
+
 #[test]
 fn a_static_program_leaves_no_byte() {
     let program = build("nothing.c", "static_nothing", &["-static"]);

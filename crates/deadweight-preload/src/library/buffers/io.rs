@@ -4,7 +4,7 @@ use super::classify::classify;
 use super::table::{
     self, BUFFER, Entry, Kind, Locked, Mode, OVER, PLAIN_OUTPUT, SMALL, THREADS, Table,
 };
-use super::{kernel_calls as kernel, owing, real, settle};
+use super::{effect, kernel_calls as kernel, owing, real, settle};
 use crate::c;
 use core::ffi::c_int;
 use core::sync::atomic::Ordering;
@@ -70,6 +70,9 @@ unsafe fn collect(table: &mut Table, fd: c_int, from: *const u8, len: usize) -> 
     if fd == 1 {
         PLAIN_OUTPUT.store(1, Ordering::Relaxed);
     }
+    if entry.end > 0 {
+        effect::note();
+    }
     entry.buffer.add(entry.end).copy_from_nonoverlapping(from, len);
     entry.end += len;
     Some(len as isize)
@@ -124,6 +127,9 @@ unsafe fn serve_file(entry: &mut Entry, fd: c_int, to: *mut u8, len: usize) -> O
         entry.at = at as i64;
         entry.ahead = SMALL;
     }
+    if entry.end - entry.start >= len {
+        effect::note();
+    }
     let mut done = 0;
     loop {
         let some = (entry.end - entry.start).min(len - done);
@@ -164,6 +170,8 @@ unsafe fn serve_pipe(entry: &mut Entry, fd: c_int, to: *mut u8, len: usize) -> O
             return None;
         }
         entry.end = got as usize;
+    } else {
+        effect::note();
     }
     to.copy_from_nonoverlapping(entry.buffer.add(entry.start), len);
     entry.start += len;

@@ -12,6 +12,7 @@
 //! | `table` | what each descriptor is, and its buffer; the lock |
 //! | `classify` | which descriptors are collected |
 //! | `owing` | streams whose `fflush` waits |
+//! | `effect` | says that something was collected |
 //! | `settle` | everything in its place: pending writes out, offsets right |
 //! | `io` | `read`, `write`, `lseek`, `close`, `fork` |
 //! | `stdio` | `fflush` that waits, streams without a buffer that get one |
@@ -32,6 +33,7 @@
 //! Each shows in the output, if it matters to the program at all.
 
 mod classify;
+mod effect;
 mod gates;
 mod io;
 mod kernel_calls;
@@ -42,7 +44,8 @@ mod stdio;
 mod table;
 
 /// Called by the constructor, while there is one thread.
-pub(crate) unsafe fn start() {
+pub(crate) unsafe fn start(path: Option<*const core::ffi::c_char>) {
+    effect::start(path);
     table::start();
     real::start();
 }

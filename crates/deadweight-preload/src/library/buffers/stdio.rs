@@ -4,6 +4,7 @@
 //! there is one thread: a stream that another thread closes must not be flushed.
 
 use super::classify::{classify, exclude};
+use super::effect;
 use super::owing::{self, FULL, Stream, owes, pay, real_fflush, stderr, stdin, stdout};
 use super::real::real;
 use super::settle;
@@ -47,6 +48,7 @@ unsafe fn collected(stream: Stream) -> Option<c_int> {
 /// Notes that the stream owes a flush. False if it has to be flushed now.
 unsafe fn defer(stream: Stream) -> bool {
     if owing::has(stream) {
+        effect::note();
         return true;
     }
     if stream == stderr || __fwriting(stream) == 0 {
@@ -89,6 +91,7 @@ unsafe fn enlarge(mode: c_int) -> bool {
         return false;
     }
     owing::want(mode);
+    effect::note();
     true
 }
 

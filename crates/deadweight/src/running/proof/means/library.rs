@@ -30,6 +30,7 @@ pub(super) const ABOUT: About = About {
 
 const PRELOAD: &str = "LD_PRELOAD";
 const NOT_LOADED: &str = "the program does not load it: it is static, or has privileges of its own";
+const NOTHING_WAITED: &str = "none of them could wait: between any two of its small calls the program makes others that may depend on them";
 
 /// The sides: an empty library, or the one that leaves the cost out.
 pub(super) fn sides(
@@ -50,7 +51,8 @@ pub(super) fn sides(
     let with = loading(Library::Nothing, options, folder, None)?;
     let file = folder.path().join("loaded");
     let without = loading(library, options, folder, Some(&file))?;
-    let effect = Some(Effect { file, otherwise: NOT_LOADED });
+    let idle = (library == Library::Buffers).then_some(NOTHING_WAITED);
+    let effect = Some(Effect { file, otherwise: NOT_LOADED, idle });
     Ok(Sides { effect, ..Sides::new(with, without) })
 }
 

@@ -89,8 +89,10 @@ impl Control {
 pub struct Effect {
     /// The file.
     pub file: PathBuf,
-    /// Why it may not.
+    /// Why it may not: nothing is written.
     pub otherwise: &'static str,
+    /// Of a means that writes a `+` when it has changed something: why it may not.
+    pub idle: Option<&'static str>,
 }
 
 impl Effect {
@@ -99,10 +101,14 @@ impl Effect {
     /// # Errors
     /// Why it did not.
     pub fn check(&self) -> Result<(), String> {
-        let written = fs::metadata(&self.file).is_ok_and(|meta| meta.len() > 0);
+        let written = fs::read(&self.file).unwrap_or_default();
         // For the next trial.
         let _ = fs::remove_file(&self.file);
-        if written { Ok(()) } else { Err(self.otherwise.to_owned()) }
+        match (written.is_empty(), self.idle) {
+            (true, _) => Err(self.otherwise.to_owned()),
+            (false, Some(idle)) if !written.contains(&b'+') => Err(idle.to_owned()),
+            _ => Ok(()),
+        }
     }
 }
 

@@ -39,6 +39,6 @@ pub(super) fn sides(
     };
     let with = side(1, None)?;
     let without = side(2, Some(&file))?;
-    let effect = Some(Effect { file, otherwise: NEVER });
+    let effect = Some(Effect { file, otherwise: NEVER, idle: None });
     Ok(Sides { effect, ..Sides::new(with, without) })
 }
