@@ -8,7 +8,9 @@ mod words;
 
 use crate::findings;
 use deadweight_report::compare::{self, Verdict};
-use deadweight_report::report::{Finding, How, Means, Outcome, Proof, Removal, Report};
+use deadweight_report::report::{
+    CheckOutcome, Finding, How, Means, Outcome, Proof, Removal, Report,
+};
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
@@ -196,6 +198,12 @@ pub fn settle(report: &mut Report, proofs: Vec<(Vec<usize>, Proof)>, scale: f64)
     findings::sort(&mut kept);
     report.findings = kept;
     report.withdrawn.extend(refuted);
+    for check in report.checks.iter_mut().filter(|check| check.outcome == CheckOutcome::Found) {
+        let of_it = |findings: &[Finding]| findings.iter().any(|f| f.class == check.class);
+        if of_it(&report.withdrawn) && !of_it(&report.findings) {
+            check.outcome = CheckOutcome::Needed;
+        }
+    }
 }
 
 /// Puts what proofs say into their finding. `scale` converts their shares into shares of the `net` time.

@@ -309,7 +309,9 @@ fn warnings(a: (&str, &Report), b: (&str, &Report), fewest: Option<usize>) -> Ve
     if let Some(fewest) = fewest {
         let few = match a.1.runs.clean.count.min(b.1.runs.clean.count) {
             0 => {
-                "one of them has no clean run, too few to tell a difference from chance".to_owned()
+                let both = a.1.runs.clean.count == b.1.runs.clean.count;
+                let none = if both { "neither of them has a" } else { "one of them has no" };
+                format!("{none} clean run, too few to tell a difference from chance")
             }
             1 => "one clean run of each is too few to tell a difference from chance".to_owned(),
             runs => {

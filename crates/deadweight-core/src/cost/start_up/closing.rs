@@ -7,7 +7,7 @@ use crate::inspect::Draft;
 use crate::inspect::closed_before_exec::{CLOSE_ALL, Closing};
 use crate::inspect::syscalls::entry_cost::at_least;
 use deadweight_report::report::How;
-use deadweight_report::wording::{count, time};
+use deadweight_report::wording::{count, things, time};
 
 /// From this part of the wall time on.
 const LARGE: f64 = 0.04;
@@ -39,8 +39,8 @@ pub(super) fn draft(found: &Inspection<'_, '_>, parent: ProcessId) -> Option<Dra
         how: How::Estimate,
         sites: sites(facts.symbols(), &closing.places, closing.calls),
         evidence: vec![format!(
-            "{} calls in all, {} in the kernel",
-            count(closing.calls),
+            "{} in all, {} in the kernel",
+            things(closing.calls, "call"),
             time(closing.ns)
         )],
         remedy: CLOSE_ALL.into(),

@@ -183,7 +183,7 @@ impl SmallCalls {
             _ => format!(", {} of them on the critical path", count(self.on_path)),
         };
         (self.bytes > 0)
-            .then(|| format!("{} calls, {} in all{part}", count(self.count), bytes(self.bytes)))
+            .then(|| format!("{}, {} in all{part}", things(self.count, "call"), bytes(self.bytes)))
     }
 
     /// The places, heaviest first.
