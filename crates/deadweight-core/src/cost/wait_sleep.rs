@@ -343,6 +343,10 @@ mod tests {
             poller(20).replace("blocked clock_nanosleep 1", "blocked clock_nanosleep 1 1 :");
         assert!(found(&poller(20)).starts_with("wait-sleep 4"));
         assert_eq!(found(&until), "");
+        // Python's sleep computes the instant.
+        let python = until.replacen("task 1", "image app path /bin/app language Python\ntask 1", 1);
+        let python = python.replacen("0 on\n", "0 on\n0 exec /bin/app\n0 main\n", 1);
+        assert!(found(&python).starts_with("wait-sleep 4"), "{}", found(&python));
     }
 
     #[test]

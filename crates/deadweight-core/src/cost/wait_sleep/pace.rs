@@ -5,8 +5,9 @@
 //! a pace sleeps for what is left, so that its wake-ups stay on a grid. Who computes the instant and asks the kernel for it
 //! has a pace, too, however late the wake-ups are.
 
-use super::NEARLY_ALL;
+use super::{LOOP, NEARLY_ALL};
 use crate::facts::Facts;
+use crate::facts::call_site::is_interpreted;
 use crate::facts::processes::ProcessId;
 use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -62,20 +63,24 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     on_grid || is_round(&ends) || spread(lengths) > spread(from_grid) * STEADIER
 }
 
-/// Whether a process asks the kernel for an instant, not for a length, at nearly all of its sleeps.
+/// Whether a process asks the kernel for an instant, not for a length, at nearly all of its sleeps. Runtimes compute an
+/// instant for each sleep: Python does.
 pub(super) fn is_until_instants(facts: &Facts<'_>, process: ProcessId) -> bool {
+    if is_interpreted(&facts.processes.get(process).language) {
+        return false;
+    }
     let asleep = |block: &&Block| {
         block.waits_for == WaitsFor::Sleep && facts.processes.of(block.task) == process
     };
-    let (mut until, mut all) = (0_u32, 0_u32);
+    let (mut until, mut all) = (0_usize, 0_usize);
     for block in facts.timeline.blocks.iter().filter(asleep) {
         let call = block.call.map(|call| &facts.timeline.calls[call.index()]);
         let flags = call.map_or(0, |call| facts.timeline.args(call)[1]);
         let absolute = facts.call_of(block) == "clock_nanosleep" && flags & TIMER_ABSTIME != 0;
         all += 1;
-        until += u32::from(absolute);
+        until += usize::from(absolute);
     }
-    all > 0 && f64::from(until) >= f64::from(all) * NEARLY_ALL
+    all >= LOOP && until as f64 >= all as f64 * NEARLY_ALL
 }
 
 /// Whether the mean time of a turn is that of a rate that programs keep, to 3 µs: whole milliseconds, or so many in a

@@ -4,15 +4,16 @@
 //! The innermost frames of a system call are the C library or the language's runtime; the line to change is
 //! the innermost one that is neither. Not for kernel stacks.
 
-use deadweight_code::symbol_role::is_linked_in;
 use deadweight_report::report::Site;
 use deadweight_trace::ids::{LocationId, NameId, StackId};
 use deadweight_trace::symbols::{JIT_IMAGE, Location, SourceFrame, Symbols, is_c_library};
+use library_code::{is_go_module, is_library_file, is_library_function};
 use linked_in::LinkedIn;
 use std::collections::BTreeMap;
 
 mod callers;
 pub(crate) mod frames;
+mod library_code;
 pub(crate) mod linked_in;
 pub(crate) mod team_code;
 
@@ -269,16 +270,24 @@ fn is_address(name: &str) -> bool {
 fn own_index(symbols: &Symbols, site: CallSite) -> Option<usize> {
     let named = |f: &SourceFrame| !symbols.name(f.function).is_empty();
     let library = LinkedIn::default();
+    let mut module = None;
     let own = site.frames(symbols).enumerate().position(|(index, (location, frame))| {
-        named(frame)
+        let own = named(frame)
             && is_own(symbols, location, frame)
-            && !library.holds(symbols, location, index, site.locations(symbols))
+            && !library.holds(symbols, location, index, site.locations(symbols));
+        let of_module = own && is_go_module(symbols.name(frame.file));
+        if of_module {
+            module = module.or(Some(index));
+        }
+        own && !of_module
     });
-    own.or_else(|| {
-        let outside = |l| !is_system_image(image_path(symbols, l));
-        site.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
-    })
-    .or_else(|| site.frames(symbols).position(|(_, f)| named(f)))
+    // A goroutine that a module started, or a program that was installed as one: then its code is all there is.
+    own.or(module)
+        .or_else(|| {
+            let outside = |l| !is_system_image(image_path(symbols, l));
+            site.frames(symbols).position(|(l, f)| named(f) && outside(l) && !is_entry(symbols, f))
+        })
+        .or_else(|| site.frames(symbols).position(|(_, f)| named(f)))
 }
 
 /// Whether a stack holds only a language's runtime, and no own code of the program.
@@ -350,74 +359,6 @@ pub(crate) fn is_system_image(path: &str) -> bool {
     base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")
 }
 
-/// Whether compilers record the sources of standard libraries and runtimes in this file's folder.
-fn is_library_file(file: &str) -> bool {
-    // Most files are asked for often, and each part begins with a slash.
-    const PARTS: &[&str] = &[
-        "/rustc/",
-        "/rust/deps/",
-        "/library/std/src/",
-        "/library/core/src/",
-        "/library/alloc/src/",
-        "/usr/include/",
-        "/include/c++/",
-        "/go/src/runtime/",
-        "/local/go/src/",
-        "/lib/go/src/",
-        "/libgo/",
-        "/lib/std/",
-        "/zig/std/",
-        "/lib/compiler_rt/",
-        "/lib/ubsan_rt.zig",
-        "/crystal/src/",
-        "/lib/crystal/",
-        "/.cargo/registry/",
-        "/sysdeps/",
-        "/nptl/",
-        "/glibc",
-        "/csu/",
-    ];
-    // Folders of the C library, behind `.` or `..`.
-    const OF_C: &[&str] = &["/sysdeps", "/nptl", "/libio", "/malloc", "/stdio-common"];
-    file.match_indices('/').any(|(at, _)| {
-        let (rest, next) = (&file[at..], file.as_bytes().get(at + 1));
-        let begins = |part: &&str| part.as_bytes().get(1) == next && rest.starts_with(*part);
-        PARTS.iter().any(begins) || file[..at].ends_with('.') && OF_C.iter().any(begins)
-    })
-}
-
-/// Functions of standard libraries and runtimes by name, for code without lines.
-fn is_library_function(function: &str, file: &str) -> bool {
-    // A stub that leads to another image (PLT) is the linker's: its caller is wanted. With a file of the
-    // program's own, a function called `read` is the program's.
-    function.ends_with("@plt")
-        || LIBRARY_PREFIXES.iter().any(|p| function.starts_with(p))
-        || file.is_empty()
-            && (LIBRARY_NAMES.contains(&function.trim_start_matches('_')) || is_linked_in(function))
-}
-
-/// Prefixes of names in the standard libraries and runtimes of C, C++, Rust, Go, Zig, Crystal.
-#[rustfmt::skip]
-const LIBRARY_PREFIXES: &[&str] = &[
-    "std::", "core::", "alloc::", "hashbrown::", "<hashbrown::", "<std::", "<core::", "<alloc::", "<&mut core::", "__gnu_cxx::",
-    "runtime.", "runtime/", "syscall.", "internal/", "os.", "io.", "bufio.", "fmt.", "sync.",
-    "sync/", "time.", "strconv.", "strings.", "bytes.", "path/", "net.", "net/", "reflect.",
-    "sort.", "_IO_", "__libc_", "__GI_", "__rust_", "_rt0_", "gogo", "posix.", "GC_",
-    "gcWriteBarrier", "memeqbody", "cmpbody", "aeshashbody", "indexbytebody", "countbody",
-    "Builtin:", "BytecodeHandler:", "compiler_rt.", "ubsan_rt.", "Crystal::", "IO::", "Fiber", "__lll_", "__pthread_", "__futex",
-];
-
-/// Names of the C library, without leading underscores.
-#[rustfmt::skip]
-const LIBRARY_NAMES: &[&str] = &[
-    "read", "write", "open", "openat", "close", "malloc", "free", "calloc", "realloc", "mmap",
-    "munmap", "memset", "memcpy", "memmove", "syscall", "nanosleep", "clock_nanosleep", "poll",
-    "fread", "fwrite", "fgets", "fputs", "fgetc", "getc", "putc", "getline", "printf",
-    "fprintf", "vfprintf", "fflush", "usleep", "sleep", "fsync", "fdatasync", "wait4",
-    "waitpid", "sched_yield", "start_thread", "pthread_mutex_lock", "pthread_mutex_unlock",
-    "pthread_cond_wait", "callSyscall", "popen", "pclose", "system", "posix_spawn", "posix_spawnp",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,6 +395,29 @@ mod tests {
             let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
             assert_eq!(sites(&trace.symbols, &heavy, 0)[0].function, place);
         }
+    }
+
+    #[test]
+    fn the_place_is_the_line_that_calls_a_module_of_go_unless_there_is_none() {
+        let place = |stack: &str| {
+            let text = format!(
+                "image app path /bin/app language Go\ntask 1 app\n0 on\n10 sample {stack}\n50 exit"
+            );
+            let trace = Trace::from_text(&text).unwrap();
+            let stack = (0..trace.symbols.stacks.len()).map(StackId::at).max().unwrap();
+            let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
+            sites(&trace.symbols, &heavy, 0)[0].function.clone()
+        };
+        let module = "x.org/y.Get (/root/go/pkg/mod/x.org/y@v1.2.3/get.go:7)";
+        let trimmed = "x.org/y.Get (x.org/y@v1.2.3/get.go:7)";
+        for module in [module, trimmed] {
+            let called = format!("runtime.mallocgc <- {module} <- main.serve (/src/a.go:9)");
+            assert_eq!(place(&called), "main.serve");
+            let started = format!("runtime.mallocgc <- {module} <- runtime.goexit");
+            assert_eq!(place(&started), "x.org/y.Get");
+        }
+        let own = "x.org/y.Get (/home/x@vax/get.go:7) <- main.serve (/src/a.go:9)";
+        assert_eq!(place(own), "x.org/y.Get");
     }
 
     #[test]
