@@ -2,7 +2,7 @@
 
 use super::destination::Destination;
 use super::recording;
-use super::report::confined;
+use super::report::{confined, reading};
 use super::weighing::{Asked, subject_of, weighed_traces};
 use crate::cli::{Export, Format};
 use crate::debuginfod::Debuginfod;
@@ -24,7 +24,8 @@ pub(crate) fn export(options: &Export) -> Result<u8, Failure> {
     let bytes = recording::bytes(&options.file)?;
     let mut debuginfod = Debuginfod::new(options.debuginfod.no_debuginfod, false);
     debuginfod.start();
-    let made = confined(|| {
+    let what = reading(&options.file, bytes.len());
+    let made = confined(&what, false, || {
         let mut trace = recording::of(&bytes, &options.file)?;
         debuginfod.complete(std::slice::from_mut(&mut trace));
         made(&trace, options)

@@ -9,8 +9,15 @@ use crate::debuginfod::Debuginfod;
 use crate::failure::Failure;
 use crate::inlining;
 use crate::render::picture::Picture;
+use crate::running::progress::Progress;
 use deadweight_report::report::Report as Weighed;
+use deadweight_report::wording::bytes;
 use deadweight_trace::Trace;
+use std::path::Path;
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::{Duration, Instant};
+
+const SECOND: Duration = Duration::from_secs(1);
 
 pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
     let bytes = recording::bytes(&options.file)?;
@@ -21,7 +28,8 @@ pub(crate) fn report(options: &Report) -> Result<u8, Failure> {
         weigh(trace, options, &mut debuginfod)?
     } else {
         debuginfod.start();
-        confined(|| read(bytes, options, &mut debuginfod))?
+        let what = reading(&options.file, bytes.len());
+        confined(&what, options.view.quiet, || read(bytes, options, &mut debuginfod))?
     };
     // Only now, so that an unreadable recording leaves no output file.
     let outputs = ReportOutputs::open(&options.view, DefaultStream::Stdout)?;
@@ -72,9 +80,16 @@ fn weigh(
     Ok((report, pictured(&view.pictures, traces, view.of.as_ref())?))
 }
 
+/// What is said while a recording of this size is read.
+pub(super) fn reading(file: &Path, size: usize) -> String {
+    format!("reading {} ({})", file.display(), bytes(size as u64))
+}
+
 /// Reads a recording that others may have written, in a thread that may do nothing else. The thread has as much stack
-/// as the main thread.
+/// as the main thread. Unless `quiet`, `what` is said after a second.
 pub(super) fn confined<T: Send>(
+    what: &str,
+    quiet: bool,
     read: impl FnOnce() -> Result<T, Failure> + Send,
 ) -> Result<T, Failure> {
     const STACK: usize = 8 << 20;
@@ -82,10 +97,21 @@ pub(super) fn confined<T: Send>(
         deadweight_record::confine();
         read()
     };
+    // Nothing is ever sent: the end of the thread ends it.
+    let (end, ended) = mpsc::channel::<()>();
+    let read = move || {
+        let _end = end;
+        read()
+    };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, read);
         let thread =
             thread.map_err(|error| Failure::Unknown(format!("cannot start a thread: {error}")))?;
+        let (mut progress, begun) = (Progress::alone(quiet), Instant::now());
+        while ended.recv_timeout(SECOND) == Err(RecvTimeoutError::Timeout) {
+            progress.say(&format!("{what}: {} s", begun.elapsed().as_secs()));
+        }
+        progress.done();
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
 }

@@ -12,6 +12,8 @@ pub struct Progress {
     since: Instant,
     visible: bool,
     shown: bool,
+    /// Whether other output may have left the cursor in the middle of a line.
+    beside: bool,
 }
 
 impl Progress {
@@ -21,14 +23,20 @@ impl Progress {
     pub fn start(quiet: bool) -> Self {
         let can_erase = std::env::var_os("TERM").is_none_or(|term| term != "dumb");
         let visible = !quiet && can_erase && std::io::stderr().is_terminal();
-        Self { since: Instant::now(), visible, shown: false }
+        Self { since: Instant::now(), visible, shown: false, beside: true }
+    }
+
+    /// The same where nothing else writes to the terminal.
+    #[must_use]
+    pub fn alone(quiet: bool) -> Self {
+        Self { beside: false, ..Self::start(quiet) }
     }
 
     /// Shows what happens next.
     pub fn say(&mut self, text: &str) {
         if self.visible && self.since.elapsed() >= PATIENCE {
             // The first run's output may have left the cursor in the middle of a line.
-            let lead = if self.shown { "\r\x1b[K" } else { "\n" };
+            let lead = if self.shown || !self.beside { "\r\x1b[K" } else { "\n" };
             let _ = write!(std::io::stderr(), "{lead}  {text}");
             self.shown = true;
         }

@@ -2,7 +2,7 @@
 //!
 //! A file's content decides what it is. Recordings are read by a thread that can do nothing else.
 
-use super::super::report::confined;
+use super::super::report::{confined, reading};
 use super::super::result_files::results;
 use super::super::weighing::{Asked, weighed_traces};
 use super::super::{recording, say};
@@ -124,7 +124,7 @@ fn read(path: &Path, origin: &Origin, options: &ArchiveAdd) -> Result<Vec<Kept>,
         return Ok(runs);
     }
     let bytes = recording::bytes(path)?;
-    let (report, text, trace) = confined(|| {
+    let (report, text, trace) = confined(&reading(path, bytes.len()), false, || {
         if begins(&bytes, "{") {
             let text = encoding::text(&bytes);
             let not =
