@@ -1,6 +1,8 @@
 //! Timing short pieces of work: the shortest of a few tries, and the duration of an empty system call. For what a
 //! recording costs a program see `session::calibrate`.
 
+pub(crate) mod cycle;
+
 use crate::clock::now;
 use std::mem::MaybeUninit;
 

@@ -59,6 +59,8 @@ pub struct Meta {
     /// How long a write took beside another CPU's writes to the same cache line, in thousandths of one to a line of its own;
     /// measured after the run, if that used several CPUs. 0 if not measured.
     pub shared_line: u64,
+    /// How long a cycle of a CPU takes in ps, measured after the run. 0 if not measured.
+    pub cycle: u64,
     /// CPU time of threads whose calls are not known: a running process was joined by stops, and they have not stopped.
     pub unseen: Ns,
     /// System calls that were not recorded, because only 1 in N was recorded: they are taken to be like it.

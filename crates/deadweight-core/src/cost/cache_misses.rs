@@ -11,7 +11,8 @@
 //! registers give the address. Many distinct addresses mean much memory; the loop's own code, or how the
 //! addresses move with its counter and with time, shows whether they are in order and how many bytes of each line
 //! are used. A finding needs: most of a loop's samples behind such accesses, more memory than the second cache,
-//! and, where a register counts the turns, turns that take much longer than their instructions need. Without
+//! and, where a register counts the turns, turns that take much longer than their instructions need (a cycle is measured
+//! after the run). Without
 //! a count of misses (no PMU is used) this is an estimate. Where the loop only goes from index to index, in an array of
 //! 4-byte indexes, nothing can be packed, and the order may be the data itself: this is a candidate. Samples behind a
 //! branch may wait for what it compares: if that is on another line in each turn, and far, they count here.
@@ -316,6 +317,18 @@ mod tests {
         assert_eq!(found(&column(4096, 6600)), "");
         // A thousand numbers: in the second cache.
         assert_eq!(found(&column(64, 10)), "");
+    }
+
+    #[test]
+    fn where_the_cpu_is_fast_its_own_cycles_count() {
+        let at_3_6_ghz = |text: String| text.replacen("task 1", "cycle 274\ntask 1", 1);
+        // A turn takes 2.5 ns: twice as long as at 2.5 GHz, three times as long as at 3.6.
+        assert_eq!(found(&column(4096, 4000)), "");
+        let said = found(&at_3_6_ghz(column(4096, 4000)));
+        assert!(said.starts_with("cache-misses"), "{said}");
+        assert_eq!(found(&at_3_6_ghz(column(4096, 6600))), "");
+        // All of each line is used.
+        assert_eq!(found(&at_3_6_ghz(column(4, 4000))), "");
     }
 
     /// A column of a matrix whose rows are blocks of their own.

@@ -141,6 +141,7 @@ pub(crate) fn turns(hot: &HotLoop) -> Option<String> {
     Some(format!(
         "a turn took {:.1} ns, by the registers that count them; its instructions need about {:.1} ns if nothing is \
          waited for",
-        speed.turn, speed.least
+        speed.turn,
+        speed.least_here()
     ))
 }

@@ -98,7 +98,7 @@ fn reading(facts: &Facts<'_>, process: ProcessId, hot: &HotLoop) -> LoopReading 
         samples: hot.samples.len() as u64,
         turn_ns: hot.speed.map(|speed| speed.turn),
         // What is faster than it can be has other needs than are known.
-        least_ns: hot.speed.filter(|s| s.ratio() >= FASTEST).map(|speed| speed.least),
+        least_ns: hot.speed.filter(|s| s.ratio() >= FASTEST).map(|speed| speed.least_here()),
         class: class.to_owned(),
         reason,
         signs: if enough { signs.collect() } else { Vec::new() },
@@ -112,7 +112,7 @@ fn reason(hot: &HotLoop, shared: f64, far: f64) -> (&'static str, String) {
         return ("false-sharing", "its threads write to one cache line".into());
     }
     let named = |class, words: &str| (class, words.to_owned());
-    match (&hot.reason, hot.speed.map(|speed| speed.ratio())) {
+    match (&hot.reason, hot.speed.map(|speed| speed.ratio_here())) {
         (Some(Reason::Memory(_)), _) => named("cache-misses", "it waits for memory"),
         (Some(Reason::Branches(_)), _) => {
             named("branch-misses", "its branches go where the CPU does not expect")

@@ -1,9 +1,10 @@
-//! The machine's part in a recording: CPU time that a hypervisor or a CPU quota took during it, and what a cache line costs
-//! that two CPUs write to. Other programs' CPU time is not counted here.
+//! The machine's part in a recording: CPU time that a hypervisor or a CPU quota took during it, how long a cycle takes, and
+//! what a cache line costs that two CPUs write to. Other programs' CPU time is not counted here.
 
 use super::{Ended, shared_line};
 use crate::procfs;
 use crate::procfs::cgroup;
+use crate::timing::cycle;
 use deadweight_trace::Meta;
 use deadweight_trace::units::Ns;
 
@@ -25,6 +26,7 @@ impl LostCpuTime {
         meta.steal = Ns(after.steal.saturating_sub(self.steal));
         meta.throttled = Ns(after.throttled.saturating_sub(self.throttled));
         meta.complete = true;
+        meta.cycle = cycle::measured();
         if meta.attached || ran_on_several_cpus(ended) {
             meta.shared_line = shared_line::measured();
         }

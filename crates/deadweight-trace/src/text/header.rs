@@ -102,6 +102,7 @@ pub(super) fn read_line(
         "steal" => meta.steal = Ns(words.time()?),
         "throttled" => meta.throttled = Ns(words.time()?),
         "shared-line" => meta.shared_line = words.number("thousandths")?,
+        "cycle" => meta.cycle = words.number("picoseconds")?,
         "unseen" => meta.unseen = Ns(words.time()?),
         "thinned" => meta.decimated = words.number("a number of calls")?,
         "warning" => meta.warnings.push(words.name("a text in quotes")?),
@@ -310,6 +311,7 @@ pub(super) fn write(
     number(out, "steal", meta.steal.0, 0)?;
     number(out, "throttled", meta.throttled.0, 0)?;
     number(out, "shared-line", meta.shared_line, 0)?;
+    number(out, "cycle", meta.cycle, 0)?;
     number(out, "unseen", meta.unseen.0, 0)?;
     number(out, "thinned", meta.decimated, 0)?;
     for warning in &meta.warnings {

@@ -125,6 +125,7 @@ blind-cpus 1
 steal 77
 throttled 78
 shared-line 910
+cycle 274
 unseen 79
 warning "the clock\u{7} jumped\n"
 incomplete

@@ -15,8 +15,10 @@ use deadweight_code::machine_code::FunctionId;
 use deadweight_trace::units::FileAddr;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A loop is slow if a turn takes this many times as long as its instructions need. Sixteen pairs of programs were
-/// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one.
+/// A loop is slow if a turn takes this many times as long as its instructions need at 2.5 GHz. Sixteen pairs of programs were
+/// apart here: 0.8 to 1.9 without a cause, from 3.5 on with one. For memory the CPU's own cycles count: at 3.7 GHz, records
+/// of which a loop used little took 2.8 to 3.3 times as long (1.9 to 2.2 at 2.5 GHz), and loops that waited for no memory up
+/// to 2.6 times.
 pub(crate) const SLOW: f64 = 2.5;
 /// Wrong guesses alone make a turn at most so many times as long: 20 cycles for each of a few instructions.
 const GUESSES: f64 = 25.0;
@@ -80,9 +82,11 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     if part_divided(&signs.divisions, hot) >= MOST {
         return Some(Reason::Divisions(signs.divisions));
     }
+    let far = part(signs.far.iter(), hot);
     let ratio = hot.speed.map(|speed| speed.ratio());
     if ratio.is_some_and(|ratio| ratio < SLOW) {
-        return None;
+        let by_own_cycles = hot.speed.is_some_and(|speed| speed.ratio_here() >= SLOW);
+        return (by_own_cycles && far >= MOST).then_some(Reason::Memory(signs.far));
     }
     let far_each = signs.far.iter().filter(|r| r.spacing.is_none_or(|bytes| bytes >= LINE));
     let by_guesses = ratio.is_some_and(|ratio| ratio <= GUESSES);
@@ -94,7 +98,7 @@ pub(super) fn reason(facts: &Facts<'_>, hot: &HotLoop) -> Option<Reason> {
     if part(signs.sparse.iter(), hot) >= MUCH {
         return Some(Reason::Pages(signs.sparse));
     }
-    (part(signs.far.iter(), hot) >= MUCH).then_some(Reason::Memory(signs.far))
+    (far >= MUCH).then_some(Reason::Memory(signs.far))
 }
 
 /// The samples of these accesses as a part of the loop's.

@@ -26,7 +26,8 @@ const SPREAD: f64 = 0.5;
 const FORWARD: f64 = 0.6;
 /// Samples further apart than this many periods are not paired: the thread did something else in between.
 const APART: u64 = 3;
-/// Nanoseconds of a cycle: that of a CPU of 2.5 GHz. A faster one makes a loop look less slow than it is.
+/// Nanoseconds of a cycle: that of a CPU of 2.5 GHz. A faster one makes a loop look less slow than it is. Where the CPU's own
+/// was measured, see [`Speed::ratio_here`].
 const CYCLE: f64 = 0.4;
 
 /// Up to so many times the cycles in which elements wait for those before them are explained by that.
@@ -45,16 +46,28 @@ const OF_SEVERAL: f64 = 0.34;
 pub(crate) struct Speed {
     /// The time of a turn, in ns.
     pub(crate) turn: f64,
-    /// The least time of a turn, in ns, if nothing is waited for.
+    /// The least time of a turn, in ns, if nothing is waited for; at 2.5 GHz, as the next.
     pub(crate) least: f64,
     /// The time in ns in which its instructions can begin, if none waits for another.
     pub(crate) begun: f64,
+    /// A cycle of the CPU as a part of one at 2.5 GHz; 1 if that was not measured.
+    here: f64,
 }
 
 impl Speed {
     /// How many times as long as needed a turn takes.
     pub(crate) fn ratio(&self) -> f64 {
         self.turn / self.least
+    }
+
+    /// The least time of a turn on the CPU that it ran on.
+    pub(crate) fn least_here(&self) -> f64 {
+        self.least * self.here
+    }
+
+    /// The ratio to that.
+    pub(crate) fn ratio_here(&self) -> f64 {
+        self.turn / self.least_here()
     }
 }
 
@@ -144,7 +157,11 @@ pub(super) fn measure(facts: &Facts<'_>, hot: &HotLoop) -> Option<Speed> {
     let cycle = hot.cycle(facts)?;
     let [least, begun] =
         [cycle.least_cycles(), cycle.begun_cycles()].map(|cycles| (cycles + called) * CYCLE);
-    (turn >= least * FASTEST).then_some(Speed { turn, least, begun })
+    let here = match facts.trace.meta.cycle {
+        0 => 1.0,
+        ps => ps as f64 / 1000.0 / CYCLE,
+    };
+    (turn >= least * FASTEST).then_some(Speed { turn, least, begun, here })
 }
 
 /// Whether a turn takes hardly longer than elements of an array take to wait for those before them, through memory.

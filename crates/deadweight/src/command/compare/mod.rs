@@ -361,7 +361,7 @@ fn made_before(side: &OsString, options: &Compare) -> Result<Option<Made>, Failu
         if side.as_bytes().contains(&b' ') {
             return Ok(None);
         }
-        let source = std::io::ErrorKind::NotFound.into();
+        let source = rustix::io::Errno::NOENT.into();
         return Err(Failure::Read { path: path.to_owned(), source });
     }
     let of = options.of.as_ref();
