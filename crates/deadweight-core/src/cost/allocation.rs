@@ -32,7 +32,7 @@ use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
 use crate::facts::processes::{ProcessId, SHELL};
 use crate::facts::user_time::UserSample;
-use crate::inspect::allocating::{Allocating, waited};
+use crate::inspect::allocating::{Allocating, joins_texts, waited};
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
@@ -152,7 +152,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         how: How::Estimate,
         sites: share.sites(facts.symbols()),
         evidence,
-        remedy: remedy(&facts.processes.get(process).language).into(),
+        remedy: joins_texts(found, process)
+            .unwrap_or_else(|| remedy(&facts.processes.get(process).language))
+            .into(),
     })
 }
 

@@ -40,7 +40,7 @@ use crate::facts::call_site::CallSite;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
 use crate::inspect::Draft;
-use crate::inspect::allocating::mostly_allocation;
+use crate::inspect::allocating::{joins_texts, mostly_allocation};
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use deadweight_code::Role;
@@ -166,7 +166,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
             let language = facts.processes.get(process).language.as_str();
             match (language, part(&share, &by_elements) >= MOSTLY) {
                 ("C++", true) => BY_REFERENCE,
-                _ => remedy(language),
+                _ => joins_texts(found, process).unwrap_or_else(|| remedy(language)),
             }
         }
         .into(),

@@ -195,6 +195,8 @@ fn remedy(main: &Reached) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::super::tests::{found, looping, scattered, weighed};
+    use super::CLASS;
+    use deadweight_report::report::CheckOutcome;
     use expect_test::expect;
 
     // 0: addss xmm0, [rdx]; 4: add rdx, rdi; 7: add eax, 1; a: cmp eax, esi; c: jne 0; e: ret
@@ -213,7 +215,11 @@ mod tests {
 
     /// A list whose nodes lie where `place` says.
     fn list(place: impl Fn(u64) -> u64) -> String {
-        looping(LIST, 250, |i| {
+        walked(250, place)
+    }
+
+    fn walked(samples: u64, place: impl Fn(u64) -> u64) -> String {
+        looping(LIST, samples, |i| {
             let stack = "walk (s.c:5) @0x1004 <- main (s.c:9) @0x2000";
             (stack.into(), vec![(7, 0x7f00_0000_0000 + place(i))])
         })
@@ -327,7 +333,6 @@ mod tests {
         let said = found(&at_3_6_ghz(column(4096, 4000)));
         assert!(said.starts_with("cache-misses"), "{said}");
         assert_eq!(found(&at_3_6_ghz(column(4096, 6600))), "");
-        // All of each line is used.
         assert_eq!(found(&at_3_6_ghz(column(4, 4000))), "");
     }
 
@@ -351,6 +356,19 @@ mod tests {
     fn rows_behind_pointers_are_not_said_to_have_no_order() {
         let said = found(&rows(|at| scattered(at, 1 << 20) * 64));
         assert!(said.contains("each turn goes to memory behind another pointer"), "{said}");
+    }
+
+    #[test]
+    fn a_list_whose_reach_is_unknown_is_not_ruled_out_and_one_in_order_is() {
+        let outcome = |text: &str| {
+            let report = weighed(text);
+            assert!(!report.findings.iter().any(|f| f.class == CLASS.id));
+            report.checks.into_iter().find(|c| c.class == CLASS.id).unwrap().outcome
+        };
+        let few = walked(100, |i| scattered(i, 1 << 20) * 64);
+        assert_eq!(outcome(&few), CheckOutcome::NotCheckable);
+        assert_eq!(outcome(&list(|i| i * 4000 % 1_000_000 * 64)), CheckOutcome::RuledOut);
+        assert_eq!(outcome(&list(|i| scattered(i, 1 << 12) * 64)), CheckOutcome::RuledOut);
     }
 
     #[test]

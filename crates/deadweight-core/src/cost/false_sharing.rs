@@ -16,7 +16,7 @@
 //! one after the other, or on CPUs of one core, which share their caches.
 //!
 //! # What to do
-//! Give each thread's data lines of its own: align and pad to 128 bytes (two lines are fetched as a pair), or count in a local
+//! Give each thread's data lines of its own: align and pad to 128 bytes (two lines are fetched as a pair), or better count in a local
 //! variable and store it once at the end.
 //!
 //! # Seen in
@@ -240,8 +240,9 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         how: How::Estimate,
         sites: sampled_sites(facts.symbols(), &waited.places),
         evidence: evidence((at, all), is_hidden.then_some(line)),
-        remedy: "Give each thread's data cache lines of its own: pad and align it to 128 bytes, or let each \
-                 thread count in a local variable and store it once at the end."
+        remedy: "Let each thread count in a local variable and store it once at the end. Where that is impossible, give each \
+                 thread's data cache lines of its own, padded and aligned to 128 bytes: atomic operations then still cost \
+                 what they cost without others."
             .into(),
     })
 }

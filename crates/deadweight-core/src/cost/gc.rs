@@ -39,7 +39,7 @@ use super::{AccountId, Claim, Class, Inspection, text_conversion};
 use crate::account::Detail;
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use crate::inspect::allocating::{Allocating, waited, waits_caused_by};
+use crate::inspect::allocating::{Allocating, joins_texts, waited, waits_caused_by};
 use crate::inspect::growth;
 use crate::inspect::shares::Share;
 use crate::inspect::{Draft, processes_in};
@@ -158,7 +158,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Estimate,
         sites: places::sites(found, process),
         evidence,
-        remedy: remedy(language).into(),
+        remedy: joins_texts(found, process).unwrap_or_else(|| remedy(language)).into(),
     })
 }
 

@@ -32,6 +32,7 @@ use crate::account::{Detail, Slice, What};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, is_runtime, sites};
 use crate::facts::processes::ProcessId;
+use crate::inspect::allocating::joins_texts;
 use crate::inspect::{Draft, Sum, processes_in, with_user_side};
 use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{bytes, things, time};
@@ -124,7 +125,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
              includes an estimate of that"
                 .into(),
         ],
-        remedy: advice::remedy(facts, process),
+        remedy: joins_texts(found, process)
+            .map_or_else(|| advice::remedy(facts, process), Into::into),
     }
 }
 

@@ -99,7 +99,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         process,
         title: title(language, hands).into(),
         text: format!(
-            "All work of {} of {name} takes {} of CPU time: one thread alone would need about that. Divided among \
+            "All work of {} of {name} takes {} of CPU time: one thread alone would need that at most. Divided among \
              them, it took {at_least}{}; the rest is handing out the pieces and meeting after each.",
             things(threads, "thread"),
             time(cpu.work),

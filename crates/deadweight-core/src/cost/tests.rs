@@ -96,13 +96,13 @@ pub(super) fn sampled(at: u64, (stack, known): &(String, Vec<(usize, u64)>)) -> 
 }
 
 /// A number that looks random, below `below`.
-pub(super) fn scattered(i: u64, below: u64) -> u64 {
+pub(crate) fn scattered(i: u64, below: u64) -> u64 {
     let mixed = (i + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     ((mixed ^ mixed >> 29).wrapping_mul(0xbf58_476d_1ce4_e5b9) >> 20) % below
 }
 
 /// A program that only computes: each stack is sampled so many times, a microsecond apart.
-pub(super) fn computing(language: &str, stacks: &[(u64, &str)]) -> String {
+pub(crate) fn computing(language: &str, stacks: &[(u64, &str)]) -> String {
     let mut text = format!(
         "image app path /bin/app language {language}\nimage libc.so.6 path /lib/libc.so.6\n\
          image libstdc++.so.6 path /lib/libstdc++.so.6\nsample-period 1000\n\

@@ -57,6 +57,24 @@ pub(crate) fn mostly_allocation(
         .collect()
 }
 
+/// What to do where Go's `+` puts texts together, if most of what a process allocates and copies comes from there.
+pub(crate) fn joins_texts(found: &Inspection<'_, '_>, process: ProcessId) -> Option<&'static str> {
+    let symbols = found.facts.symbols();
+    let counted = [CLASS, "buffer-copies"].map(AccountId::of_class);
+    let (mut joined, mut all) = (0.0, 0.0);
+    for (_, site, amount) in samples_of(found, process).filter(|(of, ..)| counted.contains(of)) {
+        let joins = |(_, frame): (_, &SourceFrame)| {
+            symbols.name(frame.function).starts_with("runtime.concatstring")
+        };
+        all += amount as f64;
+        joined += if site.frames(symbols).any(joins) { amount as f64 } else { 0.0 };
+    }
+    (joined > 0.0 && joined >= MOSTLY * all).then_some(
+        "Put the text together in a strings.Builder (WriteString; Grow where the size is known) or with strings.Join, \
+         instead of `+` or `+=` in a loop: each of them copies all that came before.",
+    )
+}
+
 /// The allocator's own time in a process, and what is saved with it.
 pub(crate) struct Allocating {
     /// In the allocator.
@@ -147,4 +165,32 @@ pub(crate) fn waits_caused_by(
         }
     });
     with_it.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{computing, weighed};
+
+    #[test]
+    fn texts_put_together_by_go_get_advice_about_a_builder_and_other_copies_do_not() {
+        let remedies = |copies: &str, allocates: &str| -> Vec<String> {
+            let by = |what: &str| format!("{what} <- main.join (main.go:9) <- main.main");
+            let (copies, allocates) = (by(copies), by(allocates));
+            let rest = (40, "main.join (main.go:10) <- main.main");
+            let text = computing("Go", &[(40, &copies), (20, &allocates), rest]);
+            weighed(&text).findings.into_iter().map(|finding| finding.remedy).collect()
+        };
+        let joined = "runtime.concatstrings <- runtime.concatstring2";
+        let texts = remedies(
+            &format!("runtime.memmove <- {joined}"),
+            &format!("runtime.mallocgc <- runtime.rawstring <- runtime.rawstringtmp <- {joined}"),
+        );
+        let builds = |text: &String| text.contains("strings.Builder (WriteString");
+        assert!(!texts.is_empty() && texts.iter().all(builds), "{texts:?}");
+        let others = remedies(
+            "runtime.memmove <- bytes.(*Buffer).Write",
+            "runtime.mallocgc <- runtime.newobject",
+        );
+        assert!(!others.is_empty() && !others.iter().any(builds), "{others:?}");
+    }
 }

@@ -16,6 +16,8 @@ pub(crate) const LINE: u64 = 64;
 pub(crate) const PAGE: u64 = 4096;
 /// The caches of a CPU by level, in bytes, where they are not known.
 const CACHES: [u64; 3] = [32 << 10, 1 << 20, 32 << 20];
+/// A loop whose accesses reach from one end to the other of this part of what several reach is a copy of them.
+const SAME: f64 = 0.9;
 /// Accesses with fewer samples are left out.
 const SAMPLES: usize = 12;
 /// Addresses are in order if so many of their steps from turn to turn go the same way ...
@@ -74,6 +76,11 @@ pub(crate) struct Reached {
 }
 
 impl Reached {
+    /// Whether it waits for one load after the other, and how much memory these reach is not known at all.
+    pub(crate) fn is_chase_of_unknown_reach(&self) -> bool {
+        self.chased && !self.in_order && self.each_other
+    }
+
     /// The bytes of all lines.
     pub(crate) fn footprint(&self) -> f64 {
         self.lines * LINE as f64
@@ -135,6 +142,42 @@ fn pool(hot: &HotLoop, found: &mut [Reached]) {
     for reached in found.iter_mut().filter(|reached| wide.contains(&reached.by)) {
         reached.lines = reached.lines.max(lines);
     }
+}
+
+/// Copies of one loop in a function, as an unrolled loop around it has them: their chains lead through the same stretch of
+/// memory, and together they show more of it.
+pub(super) fn pool_copies(loops: &mut [HotLoop]) {
+    let functions: BTreeSet<FunctionId> = loops.iter().map(|hot| hot.function).collect();
+    for function in functions {
+        let chains = loops.iter().enumerate().filter(|(_, hot)| hot.function == function);
+        let chains = chains.map(|(at, hot)| (at, chased_lines(hot)));
+        let chains: Vec<(usize, BTreeSet<u64>)> = chains.filter(|(_, l)| !l.is_empty()).collect();
+        let all: BTreeSet<u64> = chains.iter().flat_map(|(_, lines)| lines).copied().collect();
+        let copies =
+            chains.iter().filter(|(_, lines)| span(lines) as f64 >= SAME * span(&all) as f64);
+        let copies: Vec<&(usize, BTreeSet<u64>)> = copies.collect();
+        if copies.len() < 2 {
+            continue;
+        }
+        let lines = distinct(copies.iter().flat_map(|(_, lines)| lines.iter().copied()));
+        let copies: Vec<usize> = copies.iter().map(|(at, _)| *at).collect();
+        for at in copies {
+            let chased = loops[at].reached.iter_mut().filter(|r| r.is_chase_of_unknown_reach());
+            chased.for_each(|reached| reached.lines = reached.lines.max(lines));
+        }
+    }
+}
+
+/// The lines of a loop's accesses that wait for one another.
+fn chased_lines(hot: &HotLoop) -> BTreeSet<u64> {
+    let chased = |by| hot.reached.iter().any(|r| r.by == by && r.is_chase_of_unknown_reach());
+    let accesses = hot.samples.iter().filter_map(|s| s.access.filter(|access| chased(access.by)));
+    accesses.map(|access| access.address / LINE).collect()
+}
+
+/// From the first of these to the last.
+fn span(lines: &BTreeSet<u64>) -> u64 {
+    lines.last().zip(lines.first()).map_or(0, |(last, first)| last - first)
 }
 
 fn describe(
@@ -367,4 +410,26 @@ fn used(facts: &Facts<'_>, hot: &HotLoop, access: &Accessed, stride: i64) -> Use
     let even =
         lines.iter().zip(lines.iter().skip(1)).all(|(a, b)| (b - a) * LINE == stride / count);
     Used { of_each: bytes.len() as f64 / count as f64, lines: if even { count } else { 1 } }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{found, looping, scattered};
+
+    /// Two copies of the loop over a list, in turns; the second one's nodes lie so far behind.
+    fn copies(samples: u64, apart: u64) -> String {
+        let code = "code walk @0x1000 48034708 488b3f 4885ff 75f4 48034708 488b3f 4885ff 75f4 c3";
+        looping(code, samples, |i| {
+            let (at, place) = [(0x1004, 0), (0x1010, apart)][i as usize % 2];
+            let stack = format!("walk (s.c:5) @{at:#x} <- main (s.c:9) @0x2000");
+            (stack, vec![(7, 0x7f00_0000_0000 + place + scattered(i, 1 << 20) * 64)])
+        })
+    }
+
+    #[test]
+    fn copies_of_a_loop_over_a_list_are_found_and_loops_over_two_small_lists_are_refused() {
+        let said = found(&copies(240, 0));
+        assert!(said.starts_with("cache-misses 85 % (18..100) @ walk:5: 2 loops of app"), "{said}");
+        assert_eq!(found(&copies(240, 1 << 30)), "");
+    }
 }

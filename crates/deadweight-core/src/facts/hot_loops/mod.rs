@@ -96,6 +96,12 @@ impl HotLoop {
         self.samples.iter().any(|sample| sample.function != self.function)
     }
 
+    /// Whether most samples wait for one load after the other, where it is not known how much memory these reach.
+    pub(crate) fn chases(&self) -> bool {
+        let open = self.reached.iter().filter(|reached| reached.is_chase_of_unknown_reach());
+        open.map(|reached| reached.samples).sum::<usize>() * 2 >= self.samples.len()
+    }
+
     /// The samples that meet a condition, as a part of all in 0..=1.
     pub(crate) fn part(&self, meets: impl Fn(&LoopSample) -> bool) -> f64 {
         let met = self.samples.iter().filter(|sample| meets(sample)).count();
@@ -189,11 +195,15 @@ pub(crate) fn within(
         if hot.samples.len() >= SAMPLES {
             hot.speed = speed::measure(facts, &hot);
             hot.reached = memory::reached(facts, &hot);
-            hot.reason = reason::reason(facts, &hot);
         }
         hot
     });
-    (all, read.collect())
+    let mut loops: Vec<HotLoop> = read.collect();
+    memory::pool_copies(&mut loops);
+    for hot in loops.iter_mut().filter(|hot| hot.samples.len() >= SAMPLES) {
+        hot.reason = reason::reason(facts, hot);
+    }
+    (all, loops)
 }
 
 /// Whether samples of an account can belong to a hot loop: its work, its checks, and what it calls. Other accounts

@@ -34,6 +34,10 @@ pub(crate) fn two(symbols: &Symbols, timeline: &Timeline, path: &Path) -> Option
     let cause = along.keys().max_by_key(|word| more(word))?;
     let [along, across] =
         [&along, &across].map(|reading| percent(of(reading, cause), subject.wall()));
+    // Moments that neither explains may be all that differs.
+    if along == across {
+        return None;
+    }
     Some(Hazard {
         id: "two-readings".into(),
         text: format!(
