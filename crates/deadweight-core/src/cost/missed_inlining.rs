@@ -31,6 +31,8 @@
 //! Erosion of a height map, whose cells were read through a function of another file.
 //! In `tests/programs`: `far_getter.c`, `over_budget.go`.
 
+mod advice;
+
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
 use crate::facts::call_site::{CallSite, Weights, add};
@@ -204,7 +206,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     evidence.push(said.cloned().unwrap_or_else(|| reason(found, small, name, language)));
     // The calls may cost nothing beside the wait for the value that the call before has stored.
     let changes = facts.machine.function(*first).changes_memory();
-    evidence.extend(changes.then(|| stays(name)));
+    evidence.extend(changes.then(|| advice::stays(name)));
     let least = if changes { Ns::ZERO } else { low.part(0.5) };
     evidence.extend(hot_code(facts, &callers(found, &share.places)));
     Some(Draft {
@@ -226,16 +228,8 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         how: How::Estimate,
         sites: sampled_sites(symbols, &at_the_calls(found, &share.places)),
         evidence,
-        remedy: remedy(language, small.through_pointer).into(),
+        remedy: advice::remedy(language, small.through_pointer).into(),
     })
-}
-
-/// What may leave everything as it is.
-fn stays(name: &str) -> String {
-    format!(
-        "{name} changes a value in memory: inlining saves nothing where each turn waits for that value, and the compiler \
-         cannot keep it in a register"
-    )
 }
 
 /// Which part of a small function's time inlining saves.
@@ -299,34 +293,6 @@ fn reason(found: &Inspection<'_, '_>, small: &Small, name: &str, language: &str)
         _ => format!(
             "the compiler saw {name} and did not inline it: noinline, or by its own estimate"
         ),
-    }
-}
-
-fn remedy(language: &str, through_pointer: bool) -> &'static str {
-    match (language, through_pointer) {
-        ("C++", true) => {
-            "Make the class or method final, take the function object as a template parameter instead of \
-             std::function, or sort the objects by type and call per type."
-        }
-        ("Go", true) => {
-            "Use the concrete type instead of the interface in the loop, or pass a slice per call \
-             instead of an item. A profile for the compiler (-pgo) can inline hot calls too."
-        }
-        (_, true) => "Pass a batch per call, or choose the function before the loop.",
-        ("C" | "C++", _) => {
-            "Define it `static inline` in the header, or build with -flto. Then the loop can keep \
-             values in registers that it now loads again after every call."
-        }
-        ("Rust", _) => {
-            "Put #[inline] on it if it is in another crate, or lto = \"thin\" in the profile."
-        }
-        ("Go", _) => {
-            "Move the rare part into a function of its own so that the rest fits the budget of 80, \
-             and remove //go:noinline, defer and recover from it."
-        }
-        ("Zig", _) => "Declare it `inline fn`, or remove `noinline`.",
-        ("Crystal", _) => "Put @[AlwaysInline] on it.",
-        _ => "Put it where the compiler sees it when it compiles the caller.",
     }
 }
 

@@ -219,14 +219,7 @@ fn for_the_clock(
     let few = lengths.len() < LOOP && sum.ns.share_of(found.wall.net()) < FEW;
     let works = || sleeps.len() >= LOOP && gives_between(facts, process, &sleeps);
     let due = || goroutines::last_until(facts, process, &sleeps);
-    if few
-        || sum.ns == Ns::ZERO
-        || pace::is_until_instants(facts, process)
-        || pace::is_pace(&sleeps)
-        || pace::differ(&sleeps)
-        || works()
-        || due()
-    {
+    if few || sum.ns == Ns::ZERO || pace::is_one(facts, process, &sleeps) || works() || due() {
         return None;
     }
     let typical = lengths.get(lengths.len() / 2).copied().unwrap_or_default();

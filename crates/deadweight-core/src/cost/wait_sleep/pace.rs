@@ -49,8 +49,13 @@ const OFTEN: f64 = 0.35;
 /// The tenth part of the sleeps is shorter than this part of the typical one.
 const MUCH_SHORTER: f64 = 0.75;
 
+/// Whether a process's sleeps, each with its start and its end, in order, are a pace, or last until something is due.
+pub(super) fn is_one(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)]) -> bool {
+    is_until_instants(facts, process) || is_pace(sleeps) || differ(sleeps)
+}
+
 /// Whether sleeps, each with its start and its end, in order, follow a fixed rate.
-pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
+fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
     let sleeps = turns(sleeps);
     if sleeps.len() < FEW {
         return false;
@@ -65,7 +70,7 @@ pub(super) fn is_pace(sleeps: &[(Ns, Ns)]) -> bool {
 
 /// Whether a process asks the kernel for an instant, not for a length, at nearly all of its sleeps. Runtimes compute an
 /// instant for each sleep: Python does.
-pub(super) fn is_until_instants(facts: &Facts<'_>, process: ProcessId) -> bool {
+fn is_until_instants(facts: &Facts<'_>, process: ProcessId) -> bool {
     if is_interpreted(&facts.processes.get(process).language) {
         return false;
     }
@@ -108,7 +113,7 @@ pub(super) fn are_of_round_length(sleeps: &[(Ns, Ns)]) -> bool {
 /// Whether sleeps, each with its start and its end, in order, are of different lengths by intention: until something is due.
 /// A loop that polls asks for one length, and noise only lengthens it; one that backs off makes them longer until it starts
 /// again.
-pub(super) fn differ(sleeps: &[(Ns, Ns)]) -> bool {
+fn differ(sleeps: &[(Ns, Ns)]) -> bool {
     let lengths: Vec<Ns> = turns(sleeps).iter().map(|(start, end)| *end - *start).collect();
     if lengths.len() < FEW {
         return false;

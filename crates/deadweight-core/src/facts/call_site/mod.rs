@@ -408,7 +408,7 @@ mod tests {
             let heavy = Weights::from([(CallSite::Stack(stack), Weight { count: 1, amount: 1 })]);
             sites(&trace.symbols, &heavy, 0)[0].function.clone()
         };
-        let module = "x.org/y.Get (/root/go/pkg/mod/x.org/y@v1.2.3/get.go:7)";
+        let module = "x.org/y.Get (/go/pkg/mod/x.org/y@v1.2.3/get.go:7)";
         let trimmed = "x.org/y.Get (x.org/y@v1.2.3/get.go:7)";
         for module in [module, trimmed] {
             let called = format!("runtime.mallocgc <- {module} <- main.serve (/src/a.go:9)");
@@ -416,7 +416,7 @@ mod tests {
             let started = format!("runtime.mallocgc <- {module} <- runtime.goexit");
             assert_eq!(place(&started), "x.org/y.Get");
         }
-        let own = "x.org/y.Get (/home/x@vax/get.go:7) <- main.serve (/src/a.go:9)";
+        let own = "x.org/y.Get (/src/x@vax/get.go:7) <- main.serve (/src/a.go:9)";
         assert_eq!(place(own), "x.org/y.Get");
     }
 
