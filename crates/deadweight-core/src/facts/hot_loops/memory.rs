@@ -420,7 +420,7 @@ mod tests {
     fn copies(samples: u64, apart: u64) -> String {
         let code = "code walk @0x1000 48034708 488b3f 4885ff 75f4 48034708 488b3f 4885ff 75f4 c3";
         looping(code, samples, |i| {
-            let (at, place) = [(0x1004, 0), (0x1010, apart)][i as usize % 2];
+            let (at, place) = if i % 2 == 0 { (0x1004, 0) } else { (0x1010, apart) };
             let stack = format!("walk (s.c:5) @{at:#x} <- main (s.c:9) @0x2000");
             (stack, vec![(7, 0x7f00_0000_0000 + place + scattered(i, 1 << 20) * 64)])
         })
