@@ -29,7 +29,7 @@
 //! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::CallSite;
+use crate::facts::call_site::{CallSite, is_own};
 use crate::facts::processes::{ProcessId, SHELL};
 use crate::facts::user_time::UserSample;
 use crate::inspect::allocating::{Allocating, joins_texts, waited};
@@ -113,7 +113,10 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let saving = allocating.saving(with_it);
-    let (low, _) = share.interval(share.ns.part(AT_LEAST));
+    let by_library = by_library(found, share, process) >= MOSTLY;
+    // What a library allocates for itself may be all that its work needs.
+    let least = if by_library { 0.0 } else { AT_LEAST };
+    let (low, _) = share.interval(share.ns.part(least));
     let (_, high) = share.interval(saving);
     let name = facts.name(process);
     let mut evidence = vec![format!(
@@ -152,10 +155,44 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         how: How::Estimate,
         sites: share.sites(facts.symbols()),
         evidence,
-        remedy: joins_texts(found, process)
-            .unwrap_or_else(|| remedy(&facts.processes.get(process).language))
-            .into(),
+        remedy: advice(found, process, by_library).into(),
     })
+}
+
+/// The part of a Go program's allocations, in 0..=1, that functions of its library make for themselves. Those that only
+/// make what the caller gets (text, slices, maps) are as the language's own.
+fn by_library(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> f64 {
+    const LANGUAGE: [&str; 8] =
+        ["runtime", "internal", "strings", "bytes", "slices", "maps", "sort", "strconv"];
+    let symbols = found.facts.symbols();
+    if found.facts.processes.get(process).language != "Go" {
+        return 0.0;
+    }
+    let of_library = |site: &CallSite| {
+        let mut above = site.frames(symbols).take_while(|(at, f)| !is_own(symbols, at, f));
+        above.any(|(_, frame)| {
+            let name = symbols.name(frame.function);
+            let package = name.split(['.', '/']).next().unwrap_or_default();
+            name.contains('.') && !LANGUAGE.contains(&package)
+        })
+    };
+    let inside = share.places.iter().filter(|(site, _)| of_library(site));
+    let inside: u64 = inside.map(|(_, weight)| weight.amount).sum();
+    inside as f64 / share.samples.max(1) as f64
+}
+
+/// From this part on they decide the advice, and nothing is certain.
+const MOSTLY: f64 = 0.5;
+
+/// What to do about them.
+const IN_LIBRARY: &str = "Most of it is allocated inside of library functions that these lines call. Keep what they need from one call to \
+    the next (an encoder, a client, a buffer), use their forms that append to a slice of yours, or call them less often, \
+    with more at once.";
+
+fn advice(found: &Inspection<'_, '_>, process: ProcessId, by_library: bool) -> &'static str {
+    joins_texts(found, process)
+        .or(by_library.then_some(IN_LIBRARY))
+        .unwrap_or_else(|| remedy(&found.facts.processes.get(process).language))
 }
 
 fn remedy(language: &str) -> &'static str {
@@ -192,7 +229,8 @@ fn remedy(language: &str) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::{computing, found, rows};
+    use super::super::tests::{computing, found, rows, weighed};
+    use super::CLASS;
     use expect_test::expect;
 
     #[test]
@@ -209,6 +247,28 @@ mod tests {
         assert_eq!(found(&installed), "");
         let own = installed.replace("/usr/bin/app", "/srv/app");
         assert!(found(&own).contains("allocation"));
+    }
+
+    #[test]
+    fn what_a_library_of_go_allocates_for_itself_has_no_least_saving() {
+        let said = |by: &str| {
+            let allocates =
+                format!("runtime.mallocgc <- {by} <- main.serve (main.go:9) <- main.main");
+            let rest = (60, "main.serve (main.go:10) <- main.main");
+            let report = weighed(&computing("Go", &[(40, &allocates), rest]));
+            let of_it = report.findings.into_iter().find(|f| f.class == CLASS.id).unwrap();
+            (of_it.low, of_it.remedy)
+        };
+        let (low, remedy) =
+            said("runtime.newobject <- net/http.(*Client).do <- net/http.(*Client).Do");
+        assert!(
+            low == 0.0 && remedy.starts_with("Most of it is allocated inside"),
+            "{low} {remedy}"
+        );
+        for own in ["runtime.newobject", "runtime.makeslice <- strings.genSplit <- strings.Split"] {
+            let (low, remedy) = said(own);
+            assert!(low > 0.0 && remedy.starts_with("Keep values"), "{own}: {low} {remedy}");
+        }
     }
 
     #[test]
