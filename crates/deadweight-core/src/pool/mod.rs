@@ -6,6 +6,7 @@
 //! of its own. A single run is judged elsewhere.
 
 mod other_programs;
+mod shorter;
 
 use crate::facts::clean_run::CleanRun;
 use crate::sections::hazards;
@@ -105,6 +106,9 @@ fn scale(
     report.cpu_ledger.iter_mut().for_each(|row| row.each_ns.clear());
     report.cpu_ns = report.cpu_ledger.iter().map(|r| r.ns).sum();
     report.findings = pooled_findings(runs, target);
+    if !keep_overhead {
+        shorter::widen(&mut report.findings, runs, target);
+    }
     for check in &mut report.checks {
         if report.findings.iter().any(|finding| finding.class == check.class) {
             (check.outcome, check.why) = (CheckOutcome::Found, String::new());
