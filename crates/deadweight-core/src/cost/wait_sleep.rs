@@ -269,7 +269,12 @@ fn for_the_clock(
         },
         sites: sites(facts.symbols(), &sum.places, sum.count),
         evidence: [sum.meanwhile()].into_iter().chain(looks.map(said)).collect(),
-        remedy: advice::remedy(&facts.processes.get(process).language, polls && pace.is_none()),
+        remedy: match under_lock {
+            true => advice::UNDER_LOCK.into(),
+            false => {
+                advice::remedy(&facts.processes.get(process).language, polls && pace.is_none())
+            }
+        },
     })
 }
 

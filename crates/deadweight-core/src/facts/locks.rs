@@ -54,6 +54,8 @@ pub(crate) struct LockWait {
     pub(crate) holder_site: StackId,
     /// The goroutine that waited: they move between threads. 0 if a task waited.
     pub(crate) goroutine: u64,
+    /// The goroutine that ended the wait; 0 if a task did.
+    pub(crate) holding_goroutine: u64,
 }
 
 #[derive(Default)]
@@ -137,6 +139,7 @@ fn futex_wait(
         waiter_site,
         holder_site: waking.site,
         goroutine: 0,
+        holding_goroutine: 0,
     };
     same.then_some((wait, value))
 }

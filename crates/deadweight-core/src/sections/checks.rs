@@ -46,8 +46,7 @@ pub(crate) fn checks(facts: &Facts<'_>, wall: &Attribution, findings: &[Finding]
             let unrecorded = unrecorded(facts, class, by_samples)
                 .or_else(|| of_server(facts, class))
                 .or_else(|| unturned(facts, class))
-                .or_else(|| hidden_locks(facts, wall, class))
-                .or_else(|| parked(facts, wall, class));
+                .or_else(|| hidden_locks(facts, wall, class));
             let hidden = own.as_ref().filter(|_| by_samples).or(by_chance).or(unseen.as_ref());
             let hidden = hidden.or(unrecorded.as_ref());
             let outcome = if findings.iter().any(|finding| finding.class == class) {
@@ -127,19 +126,6 @@ fn hidden_locks(facts: &Facts<'_>, wall: &Attribution, class: &str) -> Option<St
     let waited: Ns = waits.map(|block| block.end - block.start).sum();
     (waited.share_of(wall.total) >= SMALL)
         .then(|| "its processes wake each other by signals, perhaps for locks".into())
-}
-
-/// Goroutines that wait for a lock are parked, and their threads run others or wait for work: that is not seen. So if more than
-/// [`SMALL`] of the time of a program in Go is waiting, it may be for a lock.
-fn parked(facts: &Facts<'_>, wall: &Attribution, class: &str) -> Option<String> {
-    let go = |id| facts.processes.get(id).own && facts.processes.get(id).language == "Go";
-    if class != "wait-lock" || !facts.processes.ids().any(go) {
-        return None;
-    }
-    let waits = cost::ids().filter(|id| id.starts_with("wait-") && *id != "wait-cpu");
-    let waited: Ns = waits.map(|id| wall.of(AccountId::of_class(id))).sum();
-    (waited.share_of(wall.total) >= SMALL)
-        .then(|| "goroutines that wait for a lock are parked, which does not show".into())
 }
 
 /// What a class is known by and another tool did not record, if there is such.
@@ -331,23 +317,5 @@ mod tests {
             report.ledger.iter().find(|row| row.account == "unrecorded").map(|row| row.ns)
         };
         assert_eq!((unknown("perf"), unknown("switches")), (None, Some(30000)));
-    }
-
-    #[test]
-    fn locks_are_not_ruled_out_where_goroutines_wait() {
-        let go = |wait: u64| {
-            let end = 60_000 + wait;
-            format!(
-                "image app path /bin/app language Go\ntask 1 app\n0 exec /bin/app\n0 on
-                 60000 off blocked futex 8 0 0 : futex_do_wait\n{end} on woken-by interrupt : hrtimer_wakeup
-                 {} exit\n{} off dead",
-                end + 40_000,
-                end + 40_000
-            )
-        };
-        assert_eq!(outcome(&go(30_000), "wait-lock").0, NotCheckable);
-        assert_eq!(outcome(&go(300), "wait-lock").0, RuledOut);
-        let c = go(30_000).replace("language Go", "language C");
-        assert_ne!(outcome(&c, "wait-lock").0, NotCheckable);
     }
 }

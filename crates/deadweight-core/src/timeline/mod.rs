@@ -61,6 +61,8 @@ pub struct Timeline {
     pub blocks: Vec<Block>,
     /// Of blocks, by index, whose thread waited until a goroutine's sleep was over: when that began, and when it is due.
     pub(crate) sleeps: BTreeMap<usize, (Ns, Ns)>,
+    /// The goroutines of these sleeps.
+    pub(crate) sleepers: BTreeMap<usize, u64>,
     /// Which task held each CPU, in order, one list per CPU.
     pub held: Vec<Vec<Held>>,
     /// What descriptors referred to.

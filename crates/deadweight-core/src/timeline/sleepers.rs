@@ -13,13 +13,13 @@ use deadweight_trace::units::Ns;
 use deadweight_trace::{Event, Kind};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The probe at the start of `time.Sleep`, whose first argument is the duration in nanoseconds.
+/// The probe at the start of `time.Sleep`, whose arguments are the duration in nanoseconds and the goroutine.
 const PROBE: &str = "go.sleep";
 /// Go's `netpoll` may wake up this much too early: it waits for whole milliseconds, and then for the rest.
 const EARLY: Ns = Ns(1_000_000);
 
-/// A goroutine's sleep: when it is due, when it began, and from where.
-type Sleep = (Ns, Ns, StackId);
+/// A goroutine's sleep: when it is due, when it began, from where, and which goroutine.
+type Sleep = (Ns, Ns, StackId, u64);
 
 /// The sleeps that probes recorded, by process.
 #[derive(Debug, Default)]
@@ -42,7 +42,7 @@ impl Sleeps {
             && stack != StackId(0)
         {
             let end = Ns(event.at.0.saturating_add(args[0]));
-            self.due.entry(process).or_default().insert((end, event.at, stack));
+            self.due.entry(process).or_default().insert((end, event.at, stack, args[1]));
         }
     }
 
@@ -51,18 +51,19 @@ impl Sleeps {
         if self.due.is_empty() {
             return;
         }
-        let Timeline { tasks, blocks, sleeps, .. } = timeline;
+        let Timeline { tasks, blocks, sleeps, sleepers, .. } = timeline;
         let waits = blocks.iter_mut().enumerate().filter(|(_, block)| may_be_a_sleep(block));
         for (index, block) in waits {
             let of_process = self.due.get(&tasks[block.task.index()].process);
-            let begun = |(_, begin, _): &&Sleep| *begin <= block.end;
+            let begun = |(_, begin, ..): &&Sleep| *begin <= block.end;
             let next = of_process
-                .and_then(|due| due.range((block.start, Ns::ZERO, StackId(0))..).find(begun));
-            if let Some((at, begin, stack)) = next
+                .and_then(|due| due.range((block.start, Ns::ZERO, StackId(0), 0)..).find(begun));
+            if let Some((at, begin, stack, goroutine)) = next
                 && *at <= block.end + EARLY
             {
                 block.site = *stack;
                 sleeps.insert(index, (*begin, *at));
+                sleepers.insert(index, *goroutine);
             }
         }
     }

@@ -81,6 +81,7 @@ mod tests {
             waiter_site: StackId(0),
             holder_site: StackId(0),
             goroutine,
+            holding_goroutine: 0,
         }
     }
 

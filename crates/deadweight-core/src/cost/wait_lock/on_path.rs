@@ -105,6 +105,7 @@ mod tests {
             waiter_site: StackId(0),
             holder_site: StackId(0),
             goroutine: 0,
+            holding_goroutine: 0,
         };
         let waits = [wait(100, 200), wait(210, 300), wait(310, 400)];
         assert!(is_within_a_hold(&waits, Ns(220), Ns(290)));

@@ -32,6 +32,10 @@ pub(super) fn remedy(language: &str, polls: bool) -> String {
     }
 }
 
+/// The advice where others wait for a lock meanwhile.
+pub(super) const UNDER_LOCK: &str = "Release the lock before what takes so long, and take it again to store the result. Where several would \
+    then do the same at once, let the first one do it and the others wait for its result.";
+
 /// What the sleeps of a process are, as far as it is known.
 pub(super) struct Sleeps {
     pub(super) under_lock: bool,

@@ -169,6 +169,7 @@ pub(super) fn waits(trace: &Trace, timeline: &Timeline, processes: &Processes) -
                 waiter_site: parked.site,
                 holder_site: stack,
                 goroutine: parked.goroutine,
+                holding_goroutine: goroutine,
             });
         }
     }
