@@ -65,7 +65,12 @@ impl Speed {
         self.least * self.here
     }
 
-    /// The ratio to that.
+    /// The time in which its instructions can begin on that CPU.
+    pub(crate) fn begun_here(&self) -> f64 {
+        self.begun * self.here
+    }
+
+    /// The ratio to the least time there.
     pub(crate) fn ratio_here(&self) -> f64 {
         self.turn / self.least_here()
     }
