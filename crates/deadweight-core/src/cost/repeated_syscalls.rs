@@ -47,7 +47,7 @@ use crate::inspect::questions::{MANY, repeats_question};
 use crate::inspect::same_files::{Reopened, asks_by_path, knows_paths, rechecks, reopened};
 use crate::inspect::syscalls::entry_cost::{at_least, user_side_per_call};
 use crate::inspect::syscalls::{LibraryCode, interpreter};
-use crate::inspect::{Draft, Sum, calls_by_name, processes_in, with_user_side};
+use crate::inspect::{Draft, Sum, calls_by_name, counted_calls, processes_in, with_user_side};
 use deadweight_report::report::How;
 use deadweight_report::wording::things;
 use deadweight_trace::units::Ns;
@@ -136,21 +136,18 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
     let asker = advice::library_that_asks(facts, first, &sum.places);
     let least = if asker.is_some() { Ns::ZERO } else { at_least(found, sum.ns, sum.count) };
     let name = facts.name(process);
+    let times = counted_calls(facts, entries()).iter().map(|(count, _)| count).sum();
     Some(Draft {
         class: CLASS.id,
         moves: true,
         process,
         title: advice::title(purpose, files, first),
-        text: format!(
-            "{name} asked the kernel {}: {}.",
-            things(sum.count, "time"),
-            calls.join(", ")
-        ),
+        text: format!("{name} asked the kernel {}: {}.", things(times, "time"), calls.join(", ")),
         amount: sum.ns,
         saving: (saving + most).part(0.5),
         range: (least, most),
         how: How::Exact,
-        sites: sites(facts.symbols(), &sum.places, sum.count),
+        sites: sites(facts.symbols(), &sum.places, times),
         evidence: loading::evidence(facts, process, (around, interpreted), purpose.is_some()),
         remedy: match asker {
             Some(name) => advice::for_library(name),

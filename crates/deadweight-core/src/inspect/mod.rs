@@ -21,6 +21,7 @@ pub(crate) mod waited_for;
 
 use crate::account::{AccountId, Attribution, Detail, Entry};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroupId;
 use crate::facts::call_site::{CallSite, Weights, add};
 use crate::facts::processes::ProcessId;
 use crate::timeline::Sample;
@@ -28,7 +29,7 @@ use deadweight_report::report::{How, Site};
 use deadweight_report::wording::{count, percent};
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The input of an inspection.
 #[derive(Copy, Clone)]
@@ -162,21 +163,39 @@ pub(crate) fn with_user_side(
     ns + Ns(count.saturating_mul(each)).min(Ns(own.0 / 2))
 }
 
-/// The calls of these entries by name, most first, each with how many began on the path: `read ×12`.
+/// If at most one call in this many lies beside the path, all are counted: as `strace -c -f` does.
+const BESIDE: u64 = 10;
+
+/// How many calls of each name these entries have on the path, or in all where few are beside it; most first.
+pub(crate) fn counted_calls<'e>(
+    facts: &Facts<'_>,
+    entries: impl Iterator<Item = &'e Entry>,
+) -> Vec<(u64, &'static str)> {
+    let mut names = BTreeMap::<&str, (u64, BTreeSet<CallGroupId>)>::new();
+    for entry in entries {
+        if let Detail::Calls(group) = entry.detail {
+            let (calls, groups) = names.entry(facts.call_groups.get(group).name).or_default();
+            *calls += entry.count;
+            groups.insert(group);
+        }
+    }
+    let count = |(on_path, groups): (u64, BTreeSet<CallGroupId>)| {
+        let all = groups.iter().map(|group| facts.call_groups.get(*group).calls).sum::<u64>();
+        if all.saturating_sub(on_path) > all / BESIDE { on_path } else { all.max(on_path) }
+    };
+    let mut counts: Vec<(u64, &str)> = names.into_iter().map(|(n, c)| (count(c), n)).collect();
+    counts.sort_by(|a, b| b.cmp(a));
+    counts
+}
+
+/// The same in words: `read ×12`.
 pub(crate) fn calls_by_name<'e>(
     facts: &Facts<'_>,
     entries: impl Iterator<Item = &'e Entry>,
     most: usize,
 ) -> Vec<(&'static str, String)> {
-    let mut counts = BTreeMap::<&str, u64>::new();
-    for entry in entries {
-        if let Detail::Calls(group) = entry.detail {
-            *counts.entry(facts.call_groups.get(group).name).or_default() += entry.count;
-        }
-    }
-    let mut counts: Vec<(u64, &str)> = counts.into_iter().map(|(n, c)| (c, n)).collect();
-    counts.sort_by(|a, b| b.cmp(a));
-    counts.into_iter().take(most).map(|(c, n)| (n, format!("{n} ×{}", count(c)))).collect()
+    let counts = counted_calls(facts, entries).into_iter().take(most);
+    counts.map(|(c, n)| (n, format!("{n} ×{}", count(c)))).collect()
 }
 
 /// The processes that an account's entries belong to, in order.
@@ -185,4 +204,29 @@ pub(crate) fn processes_in<'a>(entries: impl Iterator<Item = &'a Entry>) -> Vec<
     found.sort_unstable();
     found.dedup();
     found
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cost::tests::{found, repeat};
+
+    /// A thread that asks 1 000 times, and one beside it that does so this often.
+    fn asking(beside: u64) -> String {
+        let ask =
+            |at| format!("{at} syscall getppid from pid (a.c:7) <- main\n{} back 1\n", at + 200);
+        format!(
+            "cpus 2\ntask 1 a\n0 cpu0 on\n0 main\n10 fork 2 thread\n{}400000 exit\n400000 off dead\n\
+             task 2 a\n20 cpu1 on\n{}390000 exit\n390000 off dead",
+            repeat(1000, 100, 390, ask),
+            repeat(beside, 100, 390, ask)
+        )
+    }
+
+    #[test]
+    fn calls_are_counted_as_strace_counts_them_unless_many_are_beside_the_path() {
+        let said = found(&asking(50));
+        assert!(said.contains("a asked the kernel 1 050 times: getppid ×1 050"), "{said}");
+        let said = found(&asking(900));
+        assert!(said.contains("a asked the kernel 1 000 times: getppid ×1 000"), "{said}");
+    }
 }
