@@ -55,6 +55,9 @@ const LARGE: f64 = 0.05;
 /// itself. Five pairs of programs saved 0.66 of that time (boxes that stay) and more.
 const AT_LEAST: f64 = 0.65;
 
+/// From this part on, what a library allocates for itself decides the advice, and no saving is certain.
+const BY_LIBRARY: f64 = 0.5;
+
 /// A process that frees its memory spends at least this part of the allocator's time on freeing.
 const RELEASED: f64 = 0.08;
 
@@ -113,7 +116,7 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let saving = allocating.saving(with_it);
-    let by_library = by_library(found, share, process) >= MOSTLY;
+    let by_library = by_library(found, share, process) >= BY_LIBRARY;
     // What a library allocates for itself may be all that its work needs.
     let least = if by_library { 0.0 } else { AT_LEAST };
     let (low, _) = share.interval(share.ns.part(least));
@@ -181,10 +184,7 @@ fn by_library(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> 
     inside as f64 / share.samples.max(1) as f64
 }
 
-/// From this part on they decide the advice, and nothing is certain.
-const MOSTLY: f64 = 0.5;
-
-/// What to do about them.
+/// What to do about those.
 const IN_LIBRARY: &str = "Most of it is allocated inside of library functions that these lines call. Keep what they need from one call to \
     the next (an encoder, a client, a buffer), use their forms that append to a slice of yours, or call them less often, \
     with more at once.";

@@ -248,8 +248,8 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         sites: sampled_sites(facts.symbols(), &waited.places),
         evidence: evidence((at, all), is_hidden.then_some(line)),
         remedy: "Let each thread count in a local variable and store it once at the end. Where that is impossible, give each \
-                 thread's data cache lines of its own, padded and aligned to 128 bytes: atomic operations then still cost \
-                 what they cost without others."
+                 thread's data cache lines of its own, padded and aligned to 128 bytes; atomic operations keep the cost \
+                 that they have on one thread."
             .into(),
     })
 }

@@ -176,7 +176,7 @@ fn sleeps(facts: &Facts<'_>, process: ProcessId) -> BTreeSet<(Ns, Ns, StackId)> 
             !goroutines::is_timer(facts, process, CallSite::Stack(facts.site_of(block)))
         })
         .map(|(at, block)| {
-            let sleep = facts.timeline.sleeps.get(&at).copied();
+            let sleep = facts.timeline.sleeps.get(&at).map(|sleep| (sleep.start, sleep.due));
             let (start, end) = sleep.unwrap_or((block.start, block.end));
             (start, end, facts.site_of(block))
         })

@@ -88,7 +88,7 @@ fn unturned(facts: &Facts<'_>, class: &str) -> Option<String> {
                 _ => hot.chases(),
             }
     };
-    let what = if class == "branch-misses" { "branches" } else { "loads behind loads" };
+    let what = if class == "branch-misses" { "branches" } else { "chain of loads" };
     loops
         .any(open)
         .then(|| format!("no register shows how often a loop turns whose {what} may be the reason"))

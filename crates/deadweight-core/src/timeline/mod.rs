@@ -39,6 +39,7 @@ use deadweight_trace::units::{LiveAddr, Ns};
 use descriptors::Objects;
 use kernel_stacks::{Interrupt, WaitsFor};
 use near::last_started;
+use sleepers::GoSleep;
 use std::collections::BTreeMap;
 
 pub use span::{Run, Span, Within};
@@ -59,10 +60,8 @@ pub struct Timeline {
     pub pages: Vec<Page>,
     /// Every time an own task blocked.
     pub blocks: Vec<Block>,
-    /// Of blocks, by index, whose thread waited until a goroutine's sleep was over: when that began, and when it is due.
-    pub(crate) sleeps: BTreeMap<usize, (Ns, Ns)>,
-    /// The goroutines of these sleeps.
-    pub(crate) sleepers: BTreeMap<usize, u64>,
+    /// Of blocks, by index, whose thread waited until a goroutine's sleep was over: that sleep.
+    pub(crate) sleeps: BTreeMap<usize, GoSleep>,
     /// Which task held each CPU, in order, one list per CPU.
     pub held: Vec<Vec<Held>>,
     /// What descriptors referred to.

@@ -21,6 +21,17 @@ const EARLY: Ns = Ns(1_000_000);
 /// A goroutine's sleep: when it is due, when it began, from where, and which goroutine.
 type Sleep = (Ns, Ns, StackId, u64);
 
+/// The sleep of a goroutine that a thread waited for.
+#[derive(Copy, Clone, Debug, PartialEq, Eq)]
+pub(crate) struct GoSleep {
+    /// When it began.
+    pub(crate) start: Ns,
+    /// When it is due.
+    pub(crate) due: Ns,
+    /// Whose it is.
+    pub(crate) goroutine: u64,
+}
+
 /// The sleeps that probes recorded, by process.
 #[derive(Debug, Default)]
 pub(super) struct Sleeps {
@@ -51,7 +62,7 @@ impl Sleeps {
         if self.due.is_empty() {
             return;
         }
-        let Timeline { tasks, blocks, sleeps, sleepers, .. } = timeline;
+        let Timeline { tasks, blocks, sleeps, .. } = timeline;
         let waits = blocks.iter_mut().enumerate().filter(|(_, block)| may_be_a_sleep(block));
         for (index, block) in waits {
             let of_process = self.due.get(&tasks[block.task.index()].process);
@@ -62,8 +73,7 @@ impl Sleeps {
                 && *at <= block.end + EARLY
             {
                 block.site = *stack;
-                sleeps.insert(index, (*begin, *at));
-                sleepers.insert(index, *goroutine);
+                sleeps.insert(index, GoSleep { start: *begin, due: *at, goroutine: *goroutine });
             }
         }
     }

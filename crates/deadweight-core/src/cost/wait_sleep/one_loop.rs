@@ -22,7 +22,7 @@ pub(super) fn is_one(facts: &Facts<'_>, process: ProcessId, sleeps: &[(Ns, Ns)])
             continue;
         }
         *times.entry(block.task).or_default() += 1;
-        let sleep = facts.timeline.sleeps.get(&at).copied();
+        let sleep = facts.timeline.sleeps.get(&at).map(|sleep| (sleep.start, sleep.due));
         if sleeps.binary_search(&sleep.unwrap_or((block.start, block.end))).is_ok() {
             tasks.insert(block.task);
         }

@@ -40,7 +40,7 @@ pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
         if facts.processes.of(block.task) != process || !is_sleep(block) {
             continue;
         }
-        let goroutine = timeline.sleepers.get(&at).copied().unwrap_or_default();
+        let goroutine = timeline.sleeps.get(&at).map_or(0, |sleep| sleep.goroutine);
         let holder = Holder::of(block.task, goroutine);
         let waits = of_holder.get(&holder).map_or(&[][..], Vec::as_slice);
         // In order of their ends: the first ones that end after the sleep began.

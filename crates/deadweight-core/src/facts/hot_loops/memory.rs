@@ -153,15 +153,14 @@ pub(super) fn pool_copies(loops: &mut [HotLoop]) {
         let chains = chains.map(|(at, hot)| (at, chased_lines(hot)));
         let chains: Vec<(usize, BTreeSet<u64>)> = chains.filter(|(_, l)| !l.is_empty()).collect();
         let all: BTreeSet<u64> = chains.iter().flat_map(|(_, lines)| lines).copied().collect();
-        let copies =
-            chains.iter().filter(|(_, lines)| span(lines) as f64 >= SAME * span(&all) as f64);
-        let copies: Vec<&(usize, BTreeSet<u64>)> = copies.collect();
+        let reaches_all =
+            |(_, lines): &(usize, BTreeSet<u64>)| span(lines) as f64 >= SAME * span(&all) as f64;
+        let copies: Vec<_> = chains.into_iter().filter(reaches_all).collect();
         if copies.len() < 2 {
             continue;
         }
         let lines = distinct(copies.iter().flat_map(|(_, lines)| lines.iter().copied()));
-        let copies: Vec<usize> = copies.iter().map(|(at, _)| *at).collect();
-        for at in copies {
+        for (at, _) in copies {
             let chased = loops[at].reached.iter_mut().filter(|r| r.is_chase_of_unknown_reach());
             chased.for_each(|reached| reached.lines = reached.lines.max(lines));
         }
