@@ -1,6 +1,6 @@
 //! Sleeps of a task, or of a goroutine, that holds a lock: what others wait for is the lock, and the sleep may be the work under it.
 
-use super::is_sleep;
+use super::{is_scheduler, is_sleep};
 use crate::facts::Facts;
 use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
@@ -40,7 +40,12 @@ pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
         if facts.processes.of(block.task) != process || !is_sleep(block) {
             continue;
         }
-        let goroutine = timeline.sleeps.get(&at).map_or(0, |sleep| sleep.goroutine);
+        let sleep = timeline.sleeps.get(&at);
+        // Go's scheduler sleeps for its own purposes, all the time.
+        if sleep.is_none() && is_scheduler(facts, block) {
+            continue;
+        }
+        let goroutine = sleep.map_or(0, |sleep| sleep.goroutine);
         let holder = Holder::of(block.task, goroutine);
         let waits = of_holder.get(&holder).map_or(&[][..], Vec::as_slice);
         // In order of their ends: the first ones that end after the sleep began.

@@ -92,7 +92,8 @@ fn is_of_runtime<'a>(mut functions: impl Iterator<Item = &'a str>) -> bool {
 /// Whether a function waits at a semaphore for something else than a lock: a `WaitGroup` for work to end, a file
 /// for its turn, the runtime for itself.
 fn waits_for_else(function: &str) -> bool {
-    function.contains("WaitGroup")
+    function.contains("(*WaitGroup).Wait")
+        || function.contains("SemacquireWaitGroup")
         || function.starts_with("internal/poll.")
         || matches!(function, "runtime.semacquire" | "sync.runtime_Semacquire")
 }
@@ -235,6 +236,12 @@ mod tests {
         );
         let lock = found(&pool_of(&lock, 100_000, 40));
         assert!(lock.contains("wait-lock"), "{lock}");
+        // What a `WaitGroup` started waits for locks as well; a wait for its end is none.
+        let started =
+            found(&pool_of("sync.(*Mutex).lockSlow <- sync.(*WaitGroup).Go.func1", 100_000, 40));
+        assert!(started.contains("wait-lock"), "{started}");
+        let end = found(&pool_of("sync.(*WaitGroup).Wait", 100_000, 40));
+        assert!(!end.contains("wait-lock"), "{end}");
         for semaphore in [semaphore, "runtime.(*semaRoot).queue"] {
             let allocates = "runtime.gcMarkDone <- runtime.gcAssistAlloc <- runtime.mallocgc";
             let collector = found(&pool_of(&format!("{semaphore} <- {allocates}"), 100_000, 40));
