@@ -4,6 +4,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -49,6 +50,20 @@ func lines(text string) (sum int) {
 	return sum
 }
 
+// Keeps each name once, in a list that is searched for it.
+//
+//go:noinline
+func known(count int) int {
+	var names []string
+	for i := 0; i < count; i++ {
+		name := fmt.Sprint("name ", i*7919%20000)
+		if !slices.Contains(names, name) { // the list to name
+			names = append(names, name)
+		}
+	}
+	return len(names)
+}
+
 func main() {
 	count, _ := strconv.Atoi(os.Args[2])
 	sum := 0
@@ -69,6 +84,8 @@ func main() {
 			fmt.Fprintf(&text, "let name%d = value%d\n", i, i)
 		}
 		sum = lines(text.String())
+	case "known":
+		sum = known(count)
 	}
 	fmt.Println(sum)
 }

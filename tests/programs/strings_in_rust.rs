@@ -51,6 +51,19 @@ fn lines(text: &str) -> usize {
     sum
 }
 
+/// Keeps each name once, in a list that is searched for it.
+#[inline(never)]
+fn known(count: u64) -> u64 {
+    let mut names: Vec<String> = Vec::new();
+    for i in 0..count {
+        let name = format!("name {}", i * 7919 % 20_000);
+        if !names.contains(&name) { // the list to name
+            names.push(name);
+        }
+    }
+    names.len() as u64
+}
+
 fn main() {
     let cost = args().nth(1).unwrap_or_default();
     let count = args().nth(2).and_then(|count| count.parse().ok()).unwrap_or(1);
@@ -58,6 +71,7 @@ fn main() {
     let sum = match cost.as_str() {
         "cells" => cells(count),
         "accepted" => accepted(count),
+        "known" => known(count),
         "letters" => {
             (0..count).for_each(|i| write!(text, "{i},").expect("it is memory"));
             letters(black_box(&text))

@@ -244,6 +244,8 @@ pub struct Instruction {
     /// How far the base register advances: after the access (Arm's post-index), or before it, when the offset already
     /// includes it.
     pub step: i64,
+    /// Of a branch on equality: whether it goes to its target if what was compared is equal.
+    pub on_equal: Option<bool>,
 }
 
 impl Instruction {
@@ -259,6 +261,7 @@ impl Instruction {
             reads: Registers::default(),
             writes: Registers::default(),
             step: 0,
+            on_equal: None,
         }
     }
 

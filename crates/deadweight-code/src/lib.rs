@@ -47,6 +47,7 @@ pub use flow::first_call;
 pub use function::Function;
 pub use function::listing::Line;
 pub use function::loops::Loop;
+pub use function::search::{Found, Search};
 pub use function::steps::Step;
 pub use function::turns::{Access, Cycle, Pattern};
 pub use probe_site::probe_site;

@@ -10,6 +10,7 @@ pub(crate) mod graph;
 pub(crate) mod listing;
 pub(crate) mod loops;
 mod nest;
+pub(crate) mod search;
 pub(crate) mod steps;
 pub(crate) mod turns;
 mod ways;

@@ -5,7 +5,8 @@
 //! far, `sscanf` looks for the end of the whole rest before it reads one number, `strlen` stands in
 //! the condition of a loop, a character is taken by its number. The cost grows with the square of the text's length: twice the input
 //! takes four times as long. Or a search begins at the start of the text each time, though the last one got
-//! further: the next marker, the number of lines up to a place.
+//! further: the next marker, the number of lines up to a place. Or a list is searched for one value after the other, where
+//! a table would know the answer.
 //!
 //! # How deadweight knows
 //! Samples in `strlen` and its like, called by the program's own line or by `strcat` and `sscanf`. These
@@ -14,24 +15,28 @@
 //! `sscanf` needs more time in the search than in the conversion. The saving is an estimate: a single
 //! search of each text would remain. Of searches for something else, the registers at the samples show where they are:
 //! anywhere from the start of one memory up to an end that moves on with time, or from a start that moves on up to the end.
+//! A loop that looks through a list is known by its machine code (it stores nothing, and ends where an element is equal to a
+//! value) or by its function's name; registers show that it begins anew in the same list again and again, and how far it goes.
 //!
 //! # What it is mistaken for
 //! Texts that are measured once: this takes a small part of the time. Characters of each text counted once (`chars().count()`, Go's
 //! `RuneCount`): only registers tell this from a count of the same text again. Searches inside conversions
 //! (`printf` of a text): *text-conversion*. Searches for a byte or a word (`memchr`, `strstr`) are
 //! often the program's work: other files in one buffer, other words in one text. They are reported where
-//! registers show that what they go over grows from search to search, or shrinks.
+//! registers show that what they go over grows from search to search, or shrinks. Short lists, lists that are searched once, and
+//! searches that go on where the last one ended are no rescans.
 //!
 //! # What to do
 //! Keep the end: a pointer, a length, `stpcpy`. End a line with a zero byte before `sscanf`, or convert
 //! by `strtol` and `strtod`, which stop where the number ends. Go on where the last search ended: the second argument of
-//! `find`, a slice of the rest, a count that is kept.
+//! `find`, a slice of the rest, a count that is kept. Keep a set or a map beside a list, or sort it once.
 //!
 //! # Seen in
 //! A milling programme of 1.3 MB, read line by line by `sscanf`.
-//! In `tests/programs`: `appended_by_strcat.c`, `scanned_rest.c`, `marker_from_start.cpp`.
+//! In `tests/programs`: `appended_by_strcat.c`, `scanned_rest.c`, `marker_from_start.cpp`, `list_lookups.cpp`.
 
 mod from_start;
+mod in_list;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::call_site::CallSite;
@@ -98,8 +103,14 @@ fn is_by_number(sample: &UserSample<'_>) -> bool {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let from_start = found.drafts_of_all(from_start::draft);
-    found.drafts(CLASS.id, draft).into_iter().chain(from_start).collect()
+    let mut drafts = found.drafts(CLASS.id, draft);
+    drafts.extend(found.drafts_of_all(from_start::draft));
+    // What a search from the start is said of is not said again as a list.
+    let place = |draft: &Draft| draft.sites.first().map(|site| (site.file.clone(), site.line));
+    let known: Vec<_> = drafts.iter().map(place).collect();
+    let lists = found.drafts_of_all(in_list::draft);
+    drafts.extend(lists.into_iter().filter(|list| !known.contains(&place(list))));
+    drafts
 }
 
 /// How the program comes to search.

@@ -59,6 +59,40 @@ fn searches_from_the_start_are_rescans_in_every_language() {
 }
 
 #[test]
+fn lists_that_are_searched_for_one_value_after_the_other_are_rescans() {
+    for (command, function, file, line) in [
+        ("@list_lookups known 300000", "known", "list_lookups.cpp", "the list to name"),
+        ("@list_lookups names 100000", "value_of", "list_lookups.cpp", "the name to look for"),
+        ("@strings_in_go known 50000", "main.known", "strings_in_go.go", "the list to name"),
+        (
+            "@strings_in_rust known 50000",
+            "strings_in_rust::known",
+            "strings_in_rust.rs",
+            "the list to name",
+        ),
+    ] {
+        Truth::of(command)
+            .first_finding(&["rescans"])
+            .found_at("rescans", function, file, line)
+            .saves("rescans", 0.4..=1.0)
+            .check();
+    }
+}
+
+#[test]
+fn short_lists_other_lists_each_time_and_searches_that_go_on_are_no_rescans() {
+    for command in [
+        "@list_lookups rows 100",
+        "@list_lookups few 30000000",
+        "@list_lookups first 60000000",
+        "@list_lookups lines 20000",
+        "@list_lookups same 300000",
+    ] {
+        Truth::of(command).never(&["rescans"]).check();
+    }
+}
+
+#[test]
 fn searches_of_other_texts_and_for_other_words_are_no_rescans() {
     for command in ["@marker_from_start words 60000", "@marker_from_start blocks 20000"] {
         Truth::of(command).never(&["rescans"]).check();

@@ -10,7 +10,7 @@ pub(crate) mod rewrite;
 use crate::abi::{Abi, Convention};
 use crate::instruction::{Division, Instruction, Kind, Memory, Reg, Registers};
 use iced_x86::{
-    Decoder, DecoderOptions, FastFormatter, FlowControl, InstructionInfoFactory,
+    ConditionCode, Decoder, DecoderOptions, FastFormatter, FlowControl, InstructionInfoFactory,
     InstructionInfoOptions, Mnemonic, OpAccess, OpKind, Register,
 };
 
@@ -149,6 +149,11 @@ fn lower(native: &iced_x86::Instruction, facts: &mut InstructionInfoFactory) -> 
         (memory.read, memory.written) = access(used.access());
     }
     out.kind = flow(native).or_else(|| special(native)).unwrap_or_else(|| data(native, &mut out));
+    out.on_equal = match native.condition_code() {
+        ConditionCode::e if matches!(out.kind, Kind::Branch(_)) => Some(true),
+        ConditionCode::ne if matches!(out.kind, Kind::Branch(_)) => Some(false),
+        _ => None,
+    };
     out
 }
 

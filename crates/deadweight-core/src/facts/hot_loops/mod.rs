@@ -12,6 +12,7 @@
 pub(crate) mod divisions;
 pub(crate) mod memory;
 pub(crate) mod reason;
+pub(crate) mod searches;
 pub(crate) mod speed;
 mod trips;
 
