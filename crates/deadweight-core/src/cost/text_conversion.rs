@@ -95,21 +95,28 @@ fn ways(found: &Inspection<'_, '_>, share: &Share) -> Vec<(Way, Weights)> {
         }
         ways[at].1.entry(*site).or_default().amount += weight.amount;
     }
-    join_stream(found, &mut ways);
+    for way in [Way::Stream, Way::Console] {
+        join(found, &mut ways, way);
+    }
     ways
 }
 
-/// Where one of the program's functions builds a stream, what it puts into a stream goes into that one.
-fn join_stream(found: &Inspection<'_, '_>, ways: &mut [(Way, Weights)]) {
-    let owner = |site: &CallSite| found.facts.sample(site.stack()?).own_function();
+/// Where one of the program's functions builds a stream, what it puts into a stream goes into that one; where it reads from one
+/// without a buffer, all that it reads comes from there.
+fn join(found: &Inspection<'_, '_>, ways: &mut [(Way, Weights)], into: Way) {
+    let sample = |site: &CallSite| Some(found.facts.sample(site.stack()?));
+    let owner = |site: &CallSite| sample(site)?.own_function();
     let at = |way| ways.iter().position(|(known, _)| *known == way);
-    let (Some(built), Some(put)) = (at(Way::Stream), at(Way::Put)) else { return };
-    let builders: BTreeSet<_> = ways[built].1.keys().filter_map(owner).collect();
-    let joins = |site: &CallSite| owner(site).is_some_and(|own| builders.contains(&own));
+    let (Some(first), Some(put)) = (at(into), at(Way::Put)) else { return };
+    let owners: BTreeSet<_> = ways[first].1.keys().filter_map(owner).collect();
+    let joins = |site: &CallSite| {
+        owner(site).is_some_and(|own| owners.contains(&own))
+            && sample(site).is_some_and(|sample| into.takes(Way::Put, &sample))
+    };
     let (joined, other) =
         std::mem::take(&mut ways[put].1).into_iter().partition(|(site, _)| joins(site));
     ways[put].1 = other;
-    add(&mut ways[built].1, &joined);
+    add(&mut ways[first].1, &joined);
 }
 
 /// Whether these samples are spread over the life of the process, after its initialisers: what is compiled once, at
@@ -197,10 +204,15 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         process,
         title: way.says().into(),
         text: format!(
-            "{} spent {} of its {} in conversions between values and text ({}).",
+            "{} spent {} of its {} {} ({}).",
             facts.name(process),
             time(ns),
             time(net),
+            match way {
+                Way::Locale => "asking a locale about characters",
+                Way::Console => "reading from standard input by a C++ stream without a buffer",
+                _ => "in conversions between values and text",
+            },
             percent(ns, net),
         ),
         amount: ns,
@@ -222,6 +234,14 @@ fn remedy(way: Way, language: &str) -> &'static str {
         (Way::Stream, _) => {
             "std::to_chars into a small array, std::from_chars from the text; or one stream outside the \
              loop, emptied by str(\"\")."
+        }
+        (Way::Locale, _) => {
+            "Take the facet once, outside the loop (const auto &letters = std::use_facet<std::ctype<char>>(locale)), or the \
+             functions of <cctype>; for ASCII, a comparison."
+        }
+        (Way::Console, _) => {
+            "std::ios::sync_with_stdio(false) and std::cin.tie(nullptr) before the first input: then the stream has a buffer. \
+             Do not mix it with scanf and getchar afterwards."
         }
         (Way::Scan, "Go") => {
             "strconv.Atoi and strconv.ParseFloat on the fields (bufio.Scanner, strings.Cut)."
@@ -269,6 +289,32 @@ mod tests {
             net-work 14925
         "#]]
         .assert_eq(&rows(&text, 2));
+    }
+
+    #[test]
+    fn a_locale_that_is_asked_for_each_character_is_no_stream() {
+        let facet = "__dynamic_cast @libstdc++.so.6 <- \"std::use_facet<std::ctype<char> >\" @libstdc++.so.6 <- std::toupper<char> (/usr/include/c++/12/bits/locale_facets.h:2654) in up (u.cpp:8) <- main (u.cpp:11)";
+        let said = found(&computing("C++", &[(80, facet), (20, "main (u.cpp:12)")]));
+        expect![[r#"
+            text-conversion 68 % (32..88) @ up:8: app spent 79.6 µs of its 100 µs asking a locale about characters (80 %).
+        "#]]
+        .assert_eq(&said);
+    }
+
+    #[test]
+    fn input_in_step_with_c_is_found_and_a_stream_with_a_buffer_refused() {
+        let read = |inner: &str| {
+            format!(
+                "{inner}\"std::num_get<char, std::istreambuf_iterator<char, std::char_traits<char> > >::_M_extract_int<long>\" @libstdc++.so.6 <- \"std::basic_istream<char, std::char_traits<char> >::_M_extract<long>\" @libstdc++.so.6 <- main (r.cpp:9)"
+            )
+        };
+        let (digits, back) = (read(""), read("ungetc @libc.so.6 <- "));
+        let text = computing("C++", &[(40, &digits), (40, &back), (20, "main (r.cpp:12)")]);
+        expect![[r#"
+            text-conversion 68 % (32..88) @ main:9: app spent 79.6 µs of its 100 µs reading from standard input by a C++ stream without a buffer (80 %).
+        "#]]
+        .assert_eq(&found(&text));
+        assert_eq!(found(&computing("C++", &[(80, &digits), (20, "main (r.cpp:12)")])), "");
     }
 
     #[test]

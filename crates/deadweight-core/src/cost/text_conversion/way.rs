@@ -9,6 +9,10 @@ pub(super) enum Way {
     Expression,
     /// A stream in memory, with its locale.
     Stream,
+    /// What a locale says of one character.
+    Locale,
+    /// From standard input by a C++ stream that stays in step with C's: it has no buffer.
+    Console,
     /// A format, into a new string or into memory.
     IntoMemory,
     /// A format, from text.
@@ -20,7 +24,7 @@ pub(super) enum Way {
 }
 
 /// The words that a library function has that is entered for a way.
-const WORDS: [(Way, &[&str]); 6] = [
+const WORDS: [(Way, &[&str]); 7] = [
     // A log's lines are output, as what is printed.
     (Way::Direct, &["log.(*Logger).", "log.Print", "log/slog."]),
     (
@@ -57,11 +61,28 @@ const WORDS: [(Way, &[&str]); 6] = [
             ">::~basic_ios",
             "std::char_traits<char> >::init",
             "::_M_cache_locale",
-            "std::locale::locale",
-            "std::locale::~locale",
             "std::ios_base::ios_base",
             "std::ios_base::~ios_base",
             "std::ios_base::_M_init",
+        ],
+    ),
+    (
+        // Where a stream calls them they belong to it: that is further out.
+        Way::Locale,
+        &[
+            "std::use_facet<",
+            "std::has_facet<",
+            "std::locale::locale",
+            "std::locale::~locale",
+            "std::toupper<",
+            "std::tolower<",
+            "std::isspace<",
+            "std::isalpha<",
+            "std::isalnum<",
+            "std::isdigit<",
+            "std::ispunct<",
+            "std::isupper<",
+            "std::islower<",
         ],
     ),
     (
@@ -98,6 +119,14 @@ const WORDS: [(Way, &[&str]); 6] = [
     (Way::Scan, &["sscanf", "fscanf", "fmt.Sscan", "fmt.Fscan", "fmt.Scan"]),
 ];
 
+/// What a stream without a buffer of its own calls for each character.
+const IN_STEP: &[&str] = &["stdio_sync_filebuf<", "ungetc", "_IO_sputbackc"];
+
+/// Whether one of these functions reads from a stream.
+fn reads(names: &[&str]) -> bool {
+    names.iter().any(|name| name.contains("std::istream") || name.contains("basic_istream<"))
+}
+
 impl Way {
     /// The way of a sample: of the outermost library function that shows it. A stream is also made and ended where a
     /// function inside that does it.
@@ -108,8 +137,23 @@ impl Way {
             WORDS.iter().find(says).map(|(way, _)| *way)
         };
         let shown = names.iter().rev().find_map(of_name).unwrap_or(Self::Direct);
-        let makes = || names.iter().any(|name| of_name(name) == Some(Self::Stream));
-        if shown == Self::Put && makes() { Self::Stream } else { shown }
+        let makes = |name: &&str| matches!(of_name(name), Some(Self::Stream | Self::Locale));
+        let in_step = |name: &&str| IN_STEP.iter().any(|part| name.contains(part));
+        match shown {
+            Self::Put if reads(&names) && names.iter().any(in_step) => Self::Console,
+            Self::Put if names.iter().any(makes) => Self::Stream,
+            _ => shown,
+        }
+    }
+
+    /// Whether all that a function of the program does by a second way belongs to the first, once it does that.
+    pub(super) fn takes(self, other: Self, sample: &UserSample<'_>) -> bool {
+        let names: Vec<&str> = sample.library().map(|(name, _)| name).collect();
+        match (self, other) {
+            (Self::Stream, Self::Put) => true,
+            (Self::Console, Self::Put) => reads(&names),
+            _ => false,
+        }
     }
 
     /// Whether the direct way leaves out all that goes on under it, memory too.
@@ -121,6 +165,7 @@ impl Way {
     pub(super) fn large(self) -> f64 {
         match self {
             Self::Expression | Self::Stream => 0.05,
+            Self::Locale | Self::Console => 0.1,
             _ => 0.15,
         }
     }
@@ -130,6 +175,8 @@ impl Way {
         match self {
             Self::Expression => (0.8, 0.97, 1.0),
             Self::Stream => (0.6, 0.88, 1.0),
+            // A program that reads numbers, and one that makes letters large, saved all but a tenth.
+            Self::Locale | Self::Console => (0.5, 0.85, 1.0),
             Self::IntoMemory => (0.2, 0.7, 0.95),
             Self::Scan | Self::Put | Self::Direct => (0.4, 0.75, 0.95),
         }
@@ -139,6 +186,8 @@ impl Way {
         match self {
             Self::Expression => "regular expressions compiled again and again",
             Self::Stream => "a text stream built for each conversion",
+            Self::Locale => "a locale asked for each character",
+            Self::Console => "a stream that reads one character at a time, in step with C's",
             Self::IntoMemory => "values formatted into strings over and over",
             Self::Scan | Self::Put | Self::Direct => "numbers read by a format",
         }
