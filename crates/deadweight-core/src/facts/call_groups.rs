@@ -23,7 +23,8 @@ use std::sync::OnceLock;
 /// Distinct sizes and objects that are remembered per group: enough to distinguish few from many.
 pub(crate) const REMEMBERED: usize = 4096;
 
-/// `whence` of an `lseek` from where the file is now.
+/// `whence` of an `lseek` from the start of the file, and of one from where the file is now.
+const SEEK_SET: u64 = 0;
 const SEEK_CUR: u64 = 1;
 
 /// Calls that put bytes into what their descriptor refers to.
@@ -466,6 +467,11 @@ impl CallGroup {
             return None;
         }
         let argument = |position: usize| args.get(position).copied();
+        let leads = match self.name {
+            "pread64" | "pwrite64" => Some(args[2]),
+            "lseek" => Some(args[1]).filter(|_| args[2] == SEEK_SET),
+            _ => None,
+        };
         Some(Moved {
             call,
             process: self.process,
@@ -473,7 +479,7 @@ impl CallGroup {
             kind: self.kind,
             descriptor: self.descriptor.and_then(argument).unwrap_or_default(),
             size: self.size.and_then(argument),
-            offset: matches!(self.name, "pread64" | "pwrite64").then_some(args[2]),
+            offset: leads,
         })
     }
 

@@ -41,7 +41,7 @@ struct Latest {
     divided: u64,
 }
 
-/// Where calls with an offset (`pread64`, `pwrite64`) go in their file.
+/// Where calls with an offset (`pread64`, `pwrite64`) go in their file, or seeks, compared with where the file is.
 #[derive(Copy, Clone, Debug, Default)]
 struct Offsets {
     /// Where the latest call ended.
@@ -70,6 +70,34 @@ impl Offsets {
 
 /// The latest calls on an object: what took, and what gave.
 type Ends = [Option<Latest>; 2];
+
+/// Where a file is, and whether seeks lead anywhere else.
+#[derive(Copy, Clone, Debug, Default)]
+struct Position(Offsets);
+
+impl Position {
+    /// Whether these seeks lead to where the file already is.
+    fn stays(&mut self, moved: &Moved<'_>) -> bool {
+        let Self(at) = self;
+        let to = moved.offset.filter(|_| moved.call.times() == 1);
+        let Some(to) = to else {
+            let known = std::mem::take(&mut at.next);
+            return moved.offset.is_some() && known.is_some() && at.continued > at.elsewhere;
+        };
+        let stays = at.next == Some(to);
+        at.continued += u64::from(stays);
+        at.elsewhere += u64::from(!stays && at.next.is_some());
+        at.next = Some(to);
+        stays
+    }
+
+    /// Bytes were read or written there.
+    fn advance(&mut self, moved: &Moved<'_>) {
+        let got = moved.call.ret().and_then(|ret| u64::try_from(ret).ok()).unwrap_or(0);
+        let all = got.saturating_mul(moved.call.times());
+        self.0.next = self.0.next.map(|at| at.saturating_add(all));
+    }
+}
 
 /// What a task did besides reading and writing.
 #[derive(Clone, Debug, Default)]
@@ -109,7 +137,7 @@ pub(crate) struct Moved<'c> {
     pub(crate) descriptor: u64,
     /// Bytes asked for, if known.
     pub(crate) size: Option<u64>,
-    /// Its offset in the file, if it has one.
+    /// Its offset in the file, if it has one; of a seek, where it leads.
     pub(crate) offset: Option<u64>,
 }
 
@@ -118,6 +146,7 @@ pub(crate) struct Mergeable {
     index: BTreeMap<Place, usize>,
     ends: Vec<Ends>,
     offsets: Vec<[Offsets; 2]>,
+    positions: Vec<Position>,
     /// The object of the call before: loops stay with one.
     latest: Option<(Place, usize)>,
     tasks: Vec<Pauses>,
@@ -131,9 +160,10 @@ impl Mergeable {
             tasks[block.task.index()].waits.push(block.end);
         }
         tasks.iter_mut().for_each(|task| task.waits.sort_unstable());
-        let (index, ends, offsets) = (BTreeMap::new(), Vec::new(), Vec::new());
+        let (index, ends) = (BTreeMap::new(), Vec::new());
+        let (offsets, positions) = (Vec::new(), Vec::new());
         let turns = Turns::gather(timeline, processes, arch);
-        Self { index, ends, offsets, latest: None, tasks, turns }
+        Self { index, ends, offsets, positions, latest: None, tasks, turns }
     }
 
     /// Where in `ends` the calls on this object are.
@@ -144,13 +174,15 @@ impl Mergeable {
         let at = *self.index.entry(place).or_insert_with(|| {
             self.ends.push(Ends::default());
             self.offsets.push(<[Offsets; 2]>::default());
+            self.positions.push(Position::default());
             self.ends.len() - 1
         });
         self.latest = Some((place, at));
         at
     }
 
-    /// How many of these equal calls could have been merged with the call before them.
+    /// How many of these equal calls could have been merged with the call before them; of seeks, how many lead to where the
+    /// file already is.
     pub(crate) fn count(&mut self, moved: &Moved<'_>) -> u64 {
         let Moved { call, transfer, .. } = *moved;
         let (times, ret) = (call.times(), call.ret().unwrap_or(-1));
@@ -164,8 +196,14 @@ impl Mergeable {
         let at = self.at((moved.process, object));
         let ends = &mut self.ends[at];
         if transfer == Transfer::Divides {
+            if self.positions[at].stays(moved) {
+                return times;
+            }
             ends.iter_mut().flatten().for_each(|latest| latest.divided += times);
             return 0;
+        }
+        if moved.offset.is_none() {
+            self.positions[at].advance(moved);
         }
         let [own, other] = if transfer == Transfer::Takes { [0, 1] } else { [1, 0] };
         let task = &mut self.tasks[call.task.index()];

@@ -36,7 +36,7 @@ pub(super) enum Order {
     CpuTime,
     /// The protection of the same pages changes to and fro.
     Protection,
-    /// The position in a file is set more often than it is read or written.
+    /// The position in a file is set more often than it is read or written, or to where it already is.
     Seek,
     /// A few random bytes are fetched.
     Random,
@@ -59,7 +59,8 @@ pub(super) fn kind(facts: &Facts<'_>, group: &CallGroup) -> Option<Order> {
         "mprotect" => (Order::Protection, goes_to_and_fro(group)),
         "lseek" => {
             let on_file = group.kind == Some(ObjectKind::File) && group.per_object() >= MANY;
-            (Order::Seek, on_file && mostly_sets(group) && accesses(facts, group) < group.calls / 2)
+            let in_vain = || stays(group) || accesses(facts, group) < group.calls / 2;
+            (Order::Seek, on_file && mostly_sets(group) && in_vain())
         }
         "getrandom" => (Order::Random, group.mean_asked() <= FEW_BYTES),
         _ => return None,
@@ -85,6 +86,11 @@ fn mostly_sets(group: &CallGroup) -> bool {
     let sets = group.questions.iter().filter(|args| args[2] == 0).count();
     let asks = group.questions.iter().filter(|args| args[1] == 0 && args[2] != 0).count();
     sets + asks == group.questions.len() && sets > asks
+}
+
+/// Whether most seeks lead to where the file already is.
+fn stays(group: &CallGroup) -> bool {
+    group.mergeable * 2 > group.calls
 }
 
 /// How often the process reads or writes files at their position.
@@ -199,7 +205,8 @@ fn words(order: Order, name: &str, times: &str) -> (&'static str, String, &'stat
         Order::Seek => (
             "the position in a file set over and over",
             format!(
-                "{name} set the position in a file {times} (lseek), and read or wrote less often than that."
+                "{name} set the position in a file {times} (lseek), mostly for nothing: the file was there already, or nothing \
+                 was read or written there."
             ),
             "Records that follow each other need no fseek or seekg between them: each is a system call, also to where the \
              file is. For records anywhere: pread and pwrite, which take the position with them, or map the file.",
@@ -219,12 +226,24 @@ mod tests {
 
     /// A program that makes this call so many times, from here, and computes for `own` ns after each.
     fn giving(call: impl Fn(u64) -> String, from: &str, calls: u64, own: u64) -> String {
+        going(call, |_| 0, from, calls, own)
+    }
+
+    /// The same; each call returns this.
+    fn going(
+        call: impl Fn(u64) -> String,
+        back: impl Fn(u64) -> u64,
+        from: &str,
+        calls: u64,
+        own: u64,
+    ) -> String {
         let each = 200 + own;
         let order = |at: u64| {
             format!(
-                "{at} syscall {} from {from}step (a.c:7) <- main\n{} back 0\n",
+                "{at} syscall {} from {from}step (a.c:7) <- main\n{} back {}\n",
                 call(at / each),
-                at + 200
+                at + 200,
+                back(at / each)
             )
         };
         let end = calls * each;
@@ -277,6 +296,15 @@ mod tests {
             _ => "write 3 4096".to_owned(),
         };
         assert_eq!(giving(access, "", 4000, 200), "");
+        // To where the last access ended.
+        let in_order = |i| match i % 2 {
+            0 => format!("lseek 3 {} 0", i / 2 * 200),
+            _ => "read 3 200".to_owned(),
+        };
+        let back = |i: u64| if i % 2 == 0 { i / 2 * 200 } else { 200 };
+        let said = going(in_order, back, "", 4000, 200);
+        assert!(said.contains("set the position in a file 2 000 times"), "{said}");
+        assert!(said.contains("tiny-reads"), "{said}");
         // A shell goes back to the end of the line that it took.
         assert_eq!(giving(|_| "lseek 3 18446744073709551526 1".to_owned(), "", 2000, 200), "");
     }
