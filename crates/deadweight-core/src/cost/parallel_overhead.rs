@@ -29,6 +29,7 @@
 //! through a channel or a queue.
 //! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`, `number_per_queue.cpp`.
 
+mod dialogue;
 mod parts;
 
 use super::{Claim, Class, Inspection};
@@ -64,7 +65,9 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     if found.facts.path.subject.service.is_some() {
         return Vec::new();
     }
-    found.drafts_of_all(draft)
+    let mut drafts = found.drafts_of_all(draft);
+    drafts.extend(dialogue::drafts(found));
+    drafts
 }
 
 fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {

@@ -9,7 +9,7 @@ use crate::path::Subject;
 use crate::timeline::Timeline;
 use deadweight_report::report::CountBasis;
 use deadweight_report::stats::apportion::apportion;
-use deadweight_trace::ids::{NameId, StackId, TaskId, Tid};
+use deadweight_trace::ids::{LocationId, NameId, StackId, TaskId, Tid};
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use deadweight_trace::{Kind, Trace};
@@ -21,7 +21,7 @@ const PLACES: usize = 1 << 16;
 const SIZES: usize = 64;
 /// How far the program had come when counting stopped is estimated from samples; with fewer than this until
 /// then, it is unknown.
-const ENOUGH: u64 = 100;
+const ENOUGH: u64 = 40;
 
 /// Hits and bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
@@ -216,15 +216,59 @@ impl<'a> Tally<'a> {
         }
     }
 
-    /// The part of the subject's own work that was done at `at`: by samples of its own code, which the
-    /// probes slow down in the kernel only. None if too few were taken before.
+    /// The part of the subject's own work that was done at `at`: by samples of its own code. None if too few were taken before.
     fn come_by(&self, at: Ns) -> Option<f64> {
         let own = self.timeline.tasks.iter().zip(&self.subject.own).filter(|(_, own)| **own);
         let samples = own.flat_map(|(task, _)| &task.samples).filter(|sample| !sample.kernel);
-        let (before, all) = samples.fold((0_u64, 0_u64), |(before, all), sample| {
-            (before + u64::from(sample.at <= at), all + 1)
-        });
-        (before >= ENOUGH).then(|| before as f64 / all as f64)
+        let mut places: BTreeMap<Option<LocationId>, Progress> = BTreeMap::new();
+        for sample in samples {
+            let place = self.symbols().stack(sample.stack).first().copied();
+            let progress = places.entry(place).or_default();
+            let before = sample.at <= at;
+            *progress = progress.and(Progress { before: before.into(), after: (!before).into() });
+        }
+        let mut places: Vec<Progress> = places.into_values().collect();
+        drop_probes(&mut places);
+        let Progress { before, after } = sum(&places);
+        (before >= ENOUGH).then(|| before as f64 / (before + after) as f64)
+    }
+}
+
+/// The samples at one instruction, until counting stopped and after it.
+#[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
+struct Progress {
+    before: u64,
+    after: u64,
+}
+
+impl Progress {
+    fn and(self, more: Self) -> Self {
+        Self { before: self.before + more.before, after: self.after + more.after }
+    }
+}
+
+fn sum(places: &[Progress]) -> Progress {
+    places.iter().fold(Progress::default(), |all, place| all.and(*place))
+}
+
+/// Leaves out the instructions behind probes. A sample that is due while the kernel handles a probe comes when it returns to
+/// the program: there are far more of them there before counting stopped than after, compared with all other places.
+fn drop_probes(places: &mut Vec<Progress>) {
+    /// So many times as many, and so many at all.
+    const FAR_MORE: u64 = 3;
+    const MANY: u64 = 20;
+    let ratio = |place: &Progress| 1000 * place.before / (place.after + 1);
+    loop {
+        let many = places.iter().enumerate().filter(|(_, place)| place.before >= MANY);
+        let Some((at, place)) = many.max_by_key(|(_, place)| ratio(place)) else { return };
+        let (all, Progress { before, after }) = (sum(places), *place);
+        let others = Progress { before: all.before - before, after: all.after - after };
+        // before / after > FAR_MORE * others.before / others.after, without a division by 0.
+        let stands_out = before * (others.after + 1) > FAR_MORE * others.before * (after + 1);
+        if others.before + others.after < ENOUGH || !stands_out {
+            return;
+        }
+        places.swap_remove(at);
     }
 }
 

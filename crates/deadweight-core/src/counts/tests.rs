@@ -102,6 +102,26 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
 }
 
 #[test]
+fn samples_that_came_late_because_of_a_probe_are_no_work() {
+    let samples = |from: u64, many: u64, stack: &str| -> String {
+        (0..many).map(|n| format!("      {} sample {stack}\n", from + n)).collect()
+    };
+    // As many again behind the probe.
+    let text = COUNTED.replace(
+        "      700 sample",
+        &format!(
+            "{}{}      850 probe count.stopped 0 0\n{}      8000 sample",
+            samples(700, 60, "q::parse (q.c:4) <- main"),
+            samples(770, 60, "malloc @libc.so.6 <- q::parse (q.c:4) <- main"),
+            samples(900, 179, "q::parse (q.c:4) <- main")
+        ),
+    );
+    let report = report_with(COUNTED, &text, "parse");
+    let calls = report.inside.unwrap().calls.unwrap();
+    assert_eq!((calls.count, calls.basis), (8, CountBasis::Estimate));
+}
+
+#[test]
 fn a_run_in_which_nothing_was_called_says_so() {
     let silent = "task 1 app\n 0 on\n 700 sample q::parse <- main\n 9000 exit\n 9000 off dead";
     let inside = report_with(COUNTED, silent, "parse").inside.unwrap();

@@ -68,7 +68,7 @@ impl Turns {
     }
 
     /// The objects that a process uses in turns with this one.
-    pub(super) fn with(&self, process: ProcessId, object: u32) -> &[u32] {
+    pub(crate) fn with(&self, process: ProcessId, object: u32) -> &[u32] {
         if self.objects.is_empty() {
             return &[];
         }
