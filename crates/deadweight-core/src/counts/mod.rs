@@ -19,7 +19,7 @@ pub use per_call::{Copies, copies};
 use crate::inspect::growth::GROWTH;
 use crate::path::Subject;
 use crate::timeline::Timeline;
-use deadweight_report::report::{Allocations, Finding, Report, Row};
+use deadweight_report::report::{Allocations, Basis, Finding, Report, Row};
 use deadweight_report::wording::{count, time};
 use deadweight_trace::Trace;
 pub use deadweight_trace::probe::{ProbeKind, STOPPED};
@@ -47,7 +47,9 @@ pub fn add_to(report: &mut Report, counted: &Counted<'_>) {
         let text = "nothing was counted: the counting run did not have this process";
         return report.warnings.push(text.into());
     };
-    let tally = Tally::of(trace, &timeline, &subject);
+    let sampled = report.cpu_ledger.iter().filter(|row| row.basis == Basis::Sampled);
+    let whole = Ns(sampled.map(|row| row.ns).sum());
+    let tally = Tally::of(trace, &timeline, &subject, whole);
     if timeline.lost > 0 {
         let lost = count(timeline.lost);
         let text = format!("{lost} records were lost while calls were counted: counts are low");

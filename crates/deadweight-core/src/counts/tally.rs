@@ -23,6 +23,9 @@ const SIZES: usize = 64;
 /// then, it is unknown.
 const ENOUGH: u64 = 40;
 
+/// Between probes a program's own code takes up to so many times as long.
+const COLD: f64 = 5.0;
+
 /// Hits and bytes.
 #[derive(Copy, Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Sum {
@@ -152,7 +155,13 @@ pub(super) struct Tally<'a> {
 
 impl<'a> Tally<'a> {
     /// Adds up the hits of the subject's tasks.
-    pub(super) fn of(trace: &'a Trace, timeline: &'a Timeline, subject: &'a Subject) -> Self {
+    /// `whole`: the time in the program's own code of a run without probes.
+    pub(super) fn of(
+        trace: &'a Trace,
+        timeline: &'a Timeline,
+        subject: &'a Subject,
+        whole: Ns,
+    ) -> Self {
         let mut tally = Self {
             trace,
             timeline,
@@ -187,7 +196,7 @@ impl<'a> Tally<'a> {
                 }
             }
         }
-        tally.come = tally.stopped.and_then(|at| tally.come_by(trace.meta.start + at));
+        tally.come = tally.stopped.and_then(|at| tally.come_by(trace.meta.start + at, whole));
         if let Some(come) = tally.come {
             tally.calls.scale(come);
             tally.allocations.scale(come);
@@ -217,7 +226,10 @@ impl<'a> Tally<'a> {
     }
 
     /// The part of the subject's own work that was done at `at`: by samples of its own code. None if too few were taken before.
-    fn come_by(&self, at: Ns) -> Option<f64> {
+    ///
+    /// Probes leave the caches cold, so what is done between them takes longer. What is left at `at` does not: where all of it
+    /// is known from a run without probes, that decides.
+    fn come_by(&self, at: Ns, whole: Ns) -> Option<f64> {
         let own = self.timeline.tasks.iter().zip(&self.subject.own).filter(|(_, own)| **own);
         let samples = own.flat_map(|(task, _)| &task.samples).filter(|sample| !sample.kernel);
         let mut places: BTreeMap<Option<LocationId>, Progress> = BTreeMap::new();
@@ -230,7 +242,11 @@ impl<'a> Tally<'a> {
         let mut places: Vec<Progress> = places.into_values().collect();
         drop_probes(&mut places);
         let Progress { before, after } = sum(&places);
-        (before >= ENOUGH).then(|| before as f64 / (before + after) as f64)
+        let left = Ns(after.saturating_mul(self.trace.meta.sample_period)).share_of(whole);
+        (before >= ENOUGH).then(|| {
+            let by_samples = before as f64 / (before + after) as f64;
+            (1.0 - left).clamp(by_samples / COLD, by_samples)
+        })
     }
 }
 

@@ -92,6 +92,7 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
             samples(900, 359)
         ),
     );
+    let text = text.replace("sample-period 1000", "sample-period 18");
     let report = report_with(COUNTED, &text, "parse");
     let calls = report.inside.unwrap().calls.unwrap();
     assert_eq!((calls.count, calls.basis), (8, CountBasis::Estimate));
@@ -99,6 +100,26 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
     assert!(calls.remarks[0].contains("25 % of the program's own work"), "{calls:?}");
     let all = report.allocations.unwrap();
     assert_eq!((all.count, all.bytes, all.sites[0].count), (16, 384, 12));
+}
+
+#[test]
+fn what_is_left_of_a_run_without_probes_says_how_far_it_had_come() {
+    let samples = |from: u64, many: u64| -> String {
+        (0..many).map(|n| format!("      {} sample q::parse (q.c:4) <- main\n", from + n)).collect()
+    };
+    let text = COUNTED.replace(
+        "      700 sample",
+        &format!(
+            "{}      850 probe count.stopped 0 0\n{}      8000 sample",
+            samples(700, 120),
+            samples(900, 359)
+        ),
+    );
+    // 359 samples of 22.5 ns are left of 9 µs: a tenth was done, in which the probes left the caches cold.
+    let report =
+        report_with(COUNTED, &text.replace("sample-period 1000", "sample-period 22"), "parse");
+    let calls = report.inside.unwrap().calls.unwrap();
+    assert!((14..=20).contains(&calls.count), "{calls:?}");
 }
 
 #[test]
@@ -116,6 +137,7 @@ fn samples_that_came_late_because_of_a_probe_are_no_work() {
             samples(900, 179, "q::parse (q.c:4) <- main")
         ),
     );
+    let text = text.replace("sample-period 1000", "sample-period 36");
     let report = report_with(COUNTED, &text, "parse");
     let calls = report.inside.unwrap().calls.unwrap();
     assert_eq!((calls.count, calls.basis), (8, CountBasis::Estimate));
