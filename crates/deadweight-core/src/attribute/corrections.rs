@@ -6,6 +6,7 @@
 use super::Charge;
 use crate::account::{AccountId, Detail, Entry, KERNEL_OTHER, NET_WORK, OBSERVER};
 use crate::facts::Facts;
+use crate::facts::call_groups::CallGroup;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeMap;
 
@@ -97,11 +98,18 @@ impl Charge<'_, '_> {
 fn kind(facts: &Facts<'_>, entry: &Entry) -> Option<&'static str> {
     match entry.detail {
         _ if entry.account == OBSERVER => None,
+        // Where in a batch of counted calls the kernel recorded is not known; their calibration knows what it costs.
+        Detail::Calls(group) if is_counted(facts.call_groups.get(group)) => None,
         Detail::Calls(group) => Some(facts.call_groups.get(group).name),
         Detail::Faults => Some("fault"),
         Detail::Plain => Some(""),
         Detail::Waits(..) | Detail::Held(_) => None,
     }
+}
+
+/// Whether most of these calls were counted by the kernel, and not recorded one by one.
+fn is_counted(group: &CallGroup) -> bool {
+    group.counted * 2 > group.calls
 }
 
 /// Whether a system call starts or ends a task or a program.
