@@ -151,6 +151,7 @@ fn draft(found: &Inspection<'_, '_>, account: AccountId, process: ProcessId) -> 
         evidence: loading::evidence(facts, process, (around, interpreted), purpose.is_some()),
         remedy: match asker {
             Some(name) => advice::for_library(name),
+            None if advice::CLOCKS.contains(&first) => advice::CLOCK.into(),
             None => advice::of(facts, process, purpose, files, &sum.places),
         },
     })

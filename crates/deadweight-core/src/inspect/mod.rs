@@ -171,6 +171,26 @@ pub(crate) fn counted_calls<'e>(
     facts: &Facts<'_>,
     entries: impl Iterator<Item = &'e Entry>,
 ) -> Vec<(u64, &'static str)> {
+    let count = |(on_path, all): (u64, u64)| {
+        if all.saturating_sub(on_path) > all / BESIDE { on_path } else { all.max(on_path) }
+    };
+    by_name(facts, entries, count)
+}
+
+/// How many calls of each name the groups of these entries have in all, most first.
+pub(crate) fn all_calls<'e>(
+    facts: &Facts<'_>,
+    entries: impl Iterator<Item = &'e Entry>,
+) -> Vec<(u64, &'static str)> {
+    by_name(facts, entries, |(_, all)| all)
+}
+
+/// The calls of these entries by name, most first; `count` makes one number of those on the path and of all.
+fn by_name<'e>(
+    facts: &Facts<'_>,
+    entries: impl Iterator<Item = &'e Entry>,
+    count: impl Fn((u64, u64)) -> u64,
+) -> Vec<(u64, &'static str)> {
     let mut names = BTreeMap::<&str, (u64, BTreeSet<CallGroupId>)>::new();
     for entry in entries {
         if let Detail::Calls(group) = entry.detail {
@@ -179,11 +199,12 @@ pub(crate) fn counted_calls<'e>(
             groups.insert(group);
         }
     }
-    let count = |(on_path, groups): (u64, BTreeSet<CallGroupId>)| {
-        let all = groups.iter().map(|group| facts.call_groups.get(*group).calls).sum::<u64>();
-        if all.saturating_sub(on_path) > all / BESIDE { on_path } else { all.max(on_path) }
+    let all = |groups: BTreeSet<CallGroupId>| -> u64 {
+        groups.iter().map(|group| facts.call_groups.get(*group).calls).sum()
     };
-    let mut counts: Vec<(u64, &str)> = names.into_iter().map(|(n, c)| (count(c), n)).collect();
+    let counts =
+        names.into_iter().map(|(name, (calls, groups))| (count((calls, all(groups))), name));
+    let mut counts: Vec<(u64, &str)> = counts.collect();
     counts.sort_by(|a, b| b.cmp(a));
     counts
 }
@@ -194,7 +215,15 @@ pub(crate) fn calls_by_name<'e>(
     entries: impl Iterator<Item = &'e Entry>,
     most: usize,
 ) -> Vec<(&'static str, String)> {
-    let counts = counted_calls(facts, entries).into_iter().take(most);
+    in_words(counted_calls(facts, entries), most)
+}
+
+/// Such counts in words, with the names.
+pub(crate) fn in_words(
+    counts: Vec<(u64, &'static str)>,
+    most: usize,
+) -> Vec<(&'static str, String)> {
+    let counts = counts.into_iter().take(most);
     counts.map(|(c, n)| (n, format!("{n} ×{}", count(c)))).collect()
 }
 

@@ -26,7 +26,7 @@ pub(super) fn widen(findings: &mut [Finding], runs: &[Report], clean: u64) {
         finding.low *= 1.0 - missing;
         finding.high = (missing + finding.high * (1.0 - missing)).min(1.0);
         finding.evidence.push(format!(
-            "runs without recording take {} longer than these: threads may fight more then, and the upper end has all of \\
+            "runs without recording take {} longer than these: threads may fight more then, and the upper end has all of \
              that",
             percent(Ns(clean - traced.min(clean)), Ns(traced.max(1)))
         ));

@@ -9,7 +9,7 @@ use crate::facts::call_site::{CallSite, Weights, add, is_own, own_frame, sites};
 use crate::facts::connections::Connections;
 use crate::facts::processes::ProcessId;
 use crate::inspect::syscalls::entry_cost::at_least;
-use crate::inspect::{Draft, Inspection, Sum, calls_by_name};
+use crate::inspect::{Draft, Inspection, Sum, all_calls, in_words};
 use crate::timeline::descriptors::{ObjectKind, Origin};
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::transfer::Transfer;
@@ -165,13 +165,13 @@ pub(super) fn inspect(found: &Inspection<'_, '_>) -> Option<Draft> {
     })
 }
 
-/// The calls of these entries that make or end this end of connections, in words.
+/// The calls of these entries that make or end this end of connections, in words; those beside the path, too.
 fn calls_at<'e>(facts: &Facts<'_>, entries: impl Iterator<Item = &'e Entry>, at: End) -> String {
     let at = |entry: &&Entry| {
         let Detail::Calls(group) = entry.detail else { return false };
         end(facts.call_groups.get(group)) == Some(at)
     };
-    let calls = calls_by_name(facts, entries.filter(at), 4);
+    let calls = in_words(all_calls(facts, entries.filter(at)), 4);
     calls.into_iter().map(|(_, said)| said).collect::<Vec<_>>().join(", ")
 }
 

@@ -26,6 +26,13 @@ const TIME_ZONE: &str = "localtime, mktime and strftime look each time whether t
 const SQLITE: &str = "Put the statements into one transaction (BEGIN; ... COMMIT;): outside of one, SQLite locks the file for each, \
     and looks whether another program has changed it.";
 
+/// What reads a clock.
+pub(super) const CLOCKS: [&str; 3] = ["clock_gettime", "gettimeofday", "time"];
+/// For a clock that is read by system calls.
+pub(super) const CLOCK: &str = "The C library's functions (clock_gettime, gettimeofday, std::chrono) read the clock without a \
+    system call: call these, not syscall(). Where they make one, the clock is one of CPU time, or the machine's clock source is \
+    slow (/sys/devices/system/clocksource/clocksource0/current_clocksource). Or read it once per batch.";
+
 /// For questions, and for files that are read, in this language.
 fn remedy(language: &str, files: bool) -> String {
     let map = match language {
