@@ -29,6 +29,7 @@
 mod advice;
 mod calls;
 mod holder_runnable;
+mod interpreter;
 mod on_path;
 mod storm;
 mod work_under;
@@ -62,6 +63,7 @@ fn claim(facts: &Facts<'_>, slice: &Slice) -> bool {
     let block = &facts.timeline.blocks[block as usize];
     let by_clock = block.woken_by == WokenBy::Interrupt(Interrupt::Timer);
     match block.waits_for {
+        WaitsFor::Futex if by_clock => interpreter::is_turn(facts, block),
         WaitsFor::Futex | WaitsFor::KernelLock => !by_clock,
         WaitsFor::Turn => true,
         _ => false,
@@ -77,6 +79,7 @@ fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let mut drafts: Vec<Draft> =
         locks.into_iter().map(|((process, _), waits)| draft(found, process, &waits)).collect();
     drafts.extend(storm::drafts(found));
+    drafts.extend(interpreter::drafts(found));
     // Striped locks are many lock words at one line: only the worst word of each line is reported.
     drafts.sort_by_key(|d| std::cmp::Reverse(d.saving));
     let line = |d: &Draft| d.sites.first().map(|s| (s.function.clone(), s.line));

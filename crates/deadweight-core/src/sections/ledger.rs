@@ -295,6 +295,9 @@ fn waiting(kind: WaitsFor, peer: Option<&str>, account: AccountId) -> String {
         (WaitsFor::Terminal, _) => "the terminal".into(),
         (WaitsFor::Futex, Some(peer)) => format!("a lock or condition, until {peer} woke it"),
         (WaitsFor::Futex, None) => "a lock or condition".into(),
+        (WaitsFor::Tick, _) if account == AccountId::of_class("wait-lock") => {
+            "the turn of another thread of the interpreter".into()
+        }
         (WaitsFor::Sleep | WaitsFor::Tick, _) => "asleep".into(),
         (WaitsFor::Turn, _) => "its turn, with a token of a pipe".into(),
         (WaitsFor::Child | WaitsFor::Vfork, _) => "a child".into(),

@@ -9,7 +9,7 @@ use deadweight_trace::units::Ns;
 /// The title where the lock is an interpreter's.
 pub(super) const ONE_AT_A_TIME: &str = "threads of an interpreter that runs one at a time";
 /// The advice for it.
-const FOR_INTERPRETERS: &str = "The lock is the interpreter's own (Python's GIL, Ruby's GVL): threads help only \
+pub(super) const FOR_INTERPRETERS: &str = "The lock is the interpreter's own (Python's GIL, Ruby's GVL): threads help only \
     where they wait. Use processes for work (multiprocessing, prefork workers), or one thread and an event loop; calls \
     into compiled code may release the lock.";
 
