@@ -37,7 +37,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::{Draft, Sum, processes_in};
 use crate::timeline::Block;
 use crate::timeline::kernel_stacks::WaitsFor;
-use calls::{DiskCalls, OfProcess};
+use calls::{DiskCalls, OfProcess, SLOW, USUAL};
 use deadweight_report::report::How;
 use deadweight_report::wording::{count, things, time};
 use deadweight_trace::units::Ns;
@@ -211,8 +211,8 @@ fn per_sync(
             time(made.each()),
         ),
         amount: sum.ns,
-        saving,
-        range: (saving - (sum.ns - sum.alone), saving + beside),
+        saving: saving - made.stored_at(USUAL),
+        range: (saving - (sum.ns - sum.alone) - made.stored_at(SLOW), saving + beside),
         how: if beside > Ns::ZERO { How::Estimate } else { How::Exact },
         sites: sites(facts.symbols(), &sum.places, calls),
         evidence,

@@ -3,7 +3,9 @@
 //! A thread that waits for work at a condition variable often has a time-out, checks some state, and waits
 //! again (Java's VM thread, a pool's idle worker, a logger). It waited for the task that ended the last of
 //! these waits, so the earlier ones were not for the clock either. A loop that only the clock ever wakes is
-//! polling: its sleep is a cost (`wait-sleep`) and is left alone.
+//! polling: its sleep is a cost (`wait-sleep`) and is left alone. A `poll` with a time-out that begins again with the same
+//! descriptors waited for what came at last, also from outside of the command (curl looks at its timers in between). Not
+//! `epoll_wait`: loops of events sleep in it.
 //!
 //! A wait for a lock may have a time-out, too: the waiter then asks the holder for the lock, and gets it before it waits
 //! again (CPython's interpreter lock, every 5 ms). It waited for the holder, which worked all the time and gave up then.
@@ -23,6 +25,10 @@ const LOOK: Ns = Ns(200_000);
 const LONGEST: Ns = Ns(100_000_000);
 /// The holder of a lock has a CPU for at least this part of another task's wait for it.
 const HELD: f64 = 0.9;
+
+/// Numbers below are no addresses: what else than `poll` gives a wait for descriptors begins with their number, or with that of
+/// an epoll.
+const LEAST_ADDRESS: u64 = 1 << 16;
 
 /// If a task of the program ended a repeated wait, charges also the repetitions before it, which the clock
 /// ended, to that task. Go's idle threads have their own rules, see `handover`.
@@ -71,7 +77,7 @@ pub(super) fn until_the_lock(timeline: &mut Timeline, symbols: &Symbols) {
 
 fn of_task(timeline: &mut Timeline, task: TaskId) {
     // Backwards: the waker of the last wait is known before the waits that timed out.
-    let mut event: Option<(u64, TaskId)> = None;
+    let mut event: Option<(u64, WokenBy)> = None;
     let mut worked = Ns::ZERO;
     for at in (0..timeline.task(task).spans.len()).rev() {
         let entry = timeline.task(task);
@@ -83,18 +89,26 @@ fn of_task(timeline: &mut Timeline, task: TaskId) {
                 let looked = worked <= LOOK;
                 worked = Ns::ZERO;
                 let block = block as usize;
-                let waits = word(timeline, &timeline.blocks[block]);
+                let polled = polled(timeline, &timeline.blocks[block]);
+                let waits = polled.or_else(|| word(timeline, &timeline.blocks[block]));
                 event = match (waits, timeline.blocks[block].woken_by, event) {
                     (Some(word), WokenBy::Interrupt(Interrupt::Timer), Some((same, by)))
                         if looked && word == same =>
                     {
                         let block = &mut timeline.blocks[block];
-                        block.woken_by = WokenBy::Task(by);
+                        block.woken_by = by;
                         block.waker_call = None;
                         block.inferred = true;
                         event
                     }
-                    (Some(word), WokenBy::Task(by), _) if timeline.task(by).own => Some((word, by)),
+                    (Some(word), by @ WokenBy::Task(task), _) if timeline.task(task).own => {
+                        Some((word, by))
+                    }
+                    (Some(word), by @ (WokenBy::Task(_) | WokenBy::Interrupt(_)), _)
+                        if polled.is_some() && by != WokenBy::Interrupt(Interrupt::Timer) =>
+                    {
+                        Some((word, by))
+                    }
                     _ => None,
                 };
             }
@@ -106,6 +120,12 @@ fn of_task(timeline: &mut Timeline, task: TaskId) {
 fn word(timeline: &Timeline, block: &Block) -> Option<u64> {
     let call = block.call.filter(|_| block.waits_for == WaitsFor::Futex)?;
     Some(timeline.args(&timeline.calls[call.index()])[0]).filter(|word| *word != 0)
+}
+
+/// The address of the descriptors that a `poll` waits for.
+fn polled(timeline: &Timeline, block: &Block) -> Option<u64> {
+    let call = block.call.filter(|_| block.waits_for == WaitsFor::Poll)?;
+    Some(timeline.args(&timeline.calls[call.index()])[0]).filter(|list| *list >= LEAST_ADDRESS)
 }
 
 #[cfg(test)]
@@ -168,6 +188,38 @@ mod tests {
     #[test]
     fn another_word_is_another_wait() {
         assert_eq!(ended(8, 10, "1"), ["clock", "clock", "clock", "task"]);
+    }
+
+    /// The wakers of the waits of a program that waits for an answer from outside: with a time-out, and then without.
+    fn polls(call: &str) -> Vec<String> {
+        let text = format!(
+            "cpus 2
+             task 1 curl
+                 0 cpu0 on
+                30 off blocked {call} : do_sys_poll
+         200000000 cpu0 on woken-by {CLOCK}
+         200000100 back 0
+         200005000 off blocked {call} : do_sys_poll
+         500000000 cpu0 on woken-by 9
+         500000100 back 1
+         500200000 exit
+         500200010 off dead
+             task 9 server outside
+                 0 cpu1 on"
+        );
+        let timeline = Timeline::build(&Trace::from_text(&text).unwrap());
+        timeline.blocks.iter().map(|block| format!("{:?}", block.woken_by)).collect()
+    }
+
+    #[test]
+    fn a_poll_that_begins_again_waited_for_what_came() {
+        assert!(
+            polls("poll 140000 2 199")[0].starts_with("Task"),
+            "{:?}",
+            polls("poll 140000 2 199")
+        );
+        // A loop of events sleeps until its next timer.
+        assert!(polls("epoll_wait 4 140000 8 199")[0].starts_with("Interrupt"));
     }
 
     /// The wakers of the waits of task 2 for a lock, which the clock ends after 5 ms, while task 1 computes, and goes on for

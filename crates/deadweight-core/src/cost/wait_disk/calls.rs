@@ -77,7 +77,16 @@ impl DiskCalls {
     }
 }
 
+/// Bytes that a disk stores in a millisecond: a usual one, and a slow one.
+pub(super) const USUAL: u64 = 500_000;
+pub(super) const SLOW: u64 = 100_000;
+
 impl OfProcess {
+    /// How long a disk needs to store all that was written, also by a single sync; `speed` is in bytes per millisecond.
+    pub(super) fn stored_at(&self, speed: u64) -> Ns {
+        Ns((self.bytes / speed).saturating_mul(1_000_000))
+    }
+
     pub(super) fn syncs(&self) -> u64 {
         self.by_name.values().sum()
     }

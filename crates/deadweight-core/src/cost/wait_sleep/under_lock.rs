@@ -6,7 +6,7 @@ use crate::facts::locks::LockWait;
 use crate::facts::processes::ProcessId;
 use deadweight_trace::ids::TaskId;
 use deadweight_trace::units::Ns;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// So many waits are looked at for one sleep: as many tasks may wait at once.
 const NEAR: usize = 64;
@@ -56,6 +56,13 @@ pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
         all += block.end - block.start;
     }
     held.share_of(all)
+}
+
+/// What is left of sleeps under a lock if all who hold it in turn slept at once.
+pub(super) fn at_once(facts: &Facts<'_>, process: ProcessId, slept: Ns) -> Ns {
+    let own = facts.locks.waits.iter().filter(|wait| wait.process == process);
+    let waiters: BTreeSet<Holder> = own.map(|w| Holder::of(w.waiter, w.goroutine)).collect();
+    slept.part(1.0 / waiters.len().max(1) as f64)
 }
 
 #[cfg(test)]
