@@ -29,7 +29,7 @@
 //! In `tests/programs`: `string_fields.rs`, `node_per_item.cpp`.
 
 use super::{AccountId, Claim, Class, Inspection};
-use crate::facts::call_site::{CallSite, is_own};
+use crate::facts::call_site::{CallSite, is_in_other_library, is_interpreted, is_own};
 use crate::facts::processes::{ProcessId, SHELL};
 use crate::facts::user_time::UserSample;
 use crate::inspect::allocating::{Allocating, joins_texts, waited};
@@ -50,6 +50,8 @@ pub(super) const CLASS: Class = Class {
 
 /// Below this share of the wall time allocation is the normal cost of having data.
 const LARGE: f64 = 0.05;
+/// The same of what a library allocates for itself: an import into a database, with nothing to change, had 5 to 8 %.
+const LARGE_OF_LIBRARY: f64 = 0.15;
 
 /// The part of the allocator's time that goes away at least: it waits there for memory that the program then waits for
 /// itself. Five pairs of programs saved 0.66 of that time (boxes that stay) and more.
@@ -112,11 +114,12 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
         return None;
     }
     let with_it = if covers_both { collected } else { Ns::ZERO };
-    if (share.ns + *beside + with_it).share_of(net) < LARGE {
+    let by_library = by_library(found, share, process) >= BY_LIBRARY;
+    let large = if by_library { LARGE_OF_LIBRARY } else { LARGE };
+    if (share.ns + *beside + with_it).share_of(net) < large {
         return None;
     }
     let saving = allocating.saving(with_it);
-    let by_library = by_library(found, share, process) >= BY_LIBRARY;
     // What a library allocates for itself may be all that its work needs.
     let least = if by_library { 0.0 } else { AT_LEAST };
     let (low, _) = share.interval(share.ns.part(least));
@@ -162,21 +165,26 @@ fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     })
 }
 
-/// The part of a Go program's allocations, in 0..=1, that functions of its library make for themselves. Those that only
+/// The part of a program's allocations, in 0..=1, that libraries make for themselves: Go's, and shared ones. Functions that only
 /// make what the caller gets (text, slices, maps) are as the language's own.
 fn by_library(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> f64 {
     const LANGUAGE: [&str; 8] =
         ["runtime", "internal", "strings", "bytes", "slices", "maps", "sort", "strconv"];
     let symbols = found.facts.symbols();
-    if found.facts.processes.get(process).language != "Go" {
+    let language = found.facts.processes.get(process).language.as_str();
+    let in_go = language == "Go";
+    if is_interpreted(language) {
         return 0.0;
     }
     let of_library = |site: &CallSite| {
         let mut above = site.frames(symbols).take_while(|(at, f)| !is_own(symbols, at, f));
-        above.any(|(_, frame)| {
+        above.any(|(at, frame)| {
             let name = symbols.name(frame.function);
             let package = name.split(['.', '/']).next().unwrap_or_default();
-            name.contains('.') && !LANGUAGE.contains(&package)
+            match in_go {
+                true => name.contains('.') && !LANGUAGE.contains(&package),
+                false => is_in_other_library(symbols, at),
+            }
         })
     };
     let inside = share.places.iter().filter(|(site, _)| of_library(site));
@@ -186,8 +194,8 @@ fn by_library(found: &Inspection<'_, '_>, share: &Share, process: ProcessId) -> 
 
 /// What to do about those.
 const IN_LIBRARY: &str = "Most of it is allocated inside of library functions that these lines call. Keep what they need from one call to \
-    the next (an encoder, a client, a buffer), use their forms that append to a slice of yours, or call them less often, \
-    with more at once.";
+    the next (an encoder, a client, a statement, a buffer), use their forms that write into memory of yours, or call them less \
+    often, with more at once.";
 
 fn advice(found: &Inspection<'_, '_>, process: ProcessId, by_library: bool) -> &'static str {
     joins_texts(found, process)
@@ -281,6 +289,26 @@ mod tests {
         let own = computing("C", &stacks);
         assert!(found(&own).contains("allocation"));
         assert_eq!(found(&own.replace("/bin/app", "/bin/bash")), "");
+    }
+
+    #[test]
+    fn what_a_shared_library_allocates_for_itself_has_no_least_saving() {
+        let of = |library: &str| {
+            let stack = format!(
+                "_int_malloc @libc.so.6 <- malloc @libc.so.6 <- step @{library} <- import (i.c:8) <- main (i.c:20)"
+            );
+            let freed = stack.replace("_int_malloc", "_int_free").replace("malloc @", "free @");
+            let text = computing("C", &[(40, &stack), (20, &freed), (40, "main (i.c:21)")]);
+            found(&text.replacen(
+                "task 1 app",
+                &format!("image {library} path /usr/lib/{library}\ntask 1 app"),
+                1,
+            ))
+        };
+        let said = of("libsqlite3.so.0");
+        assert!(said.starts_with("allocation") && said.contains("(0.."), "{said}");
+        // A collector allocates for the program.
+        assert!(!of("libgc.so.1").contains("(0.."), "{}", of("libgc.so.1"));
     }
 
     #[test]

@@ -359,6 +359,28 @@ pub(crate) fn is_system_image(path: &str) -> bool {
     base.starts_with("ld-") || base.starts_with("lib") && base.contains(".so")
 }
 
+/// Whether code lies in a shared library that is no language's own, nor an allocator.
+pub(crate) fn is_in_other_library(symbols: &Symbols, location: &Location) -> bool {
+    const LANGUAGES: [&str; 10] = [
+        "libc.",
+        "libgc.",
+        "libstd-",
+        "libm.",
+        "libpthread.",
+        "libstdc++.",
+        "libc++",
+        "libgcc_s.",
+        "libgomp.",
+        "libunwind.",
+    ];
+    let path = image_path(symbols, location);
+    let base = path.rsplit('/').next().unwrap_or(path);
+    base.starts_with("lib")
+        && base.contains(".so")
+        && !base.contains("malloc")
+        && !LANGUAGES.iter().any(|library| base.starts_with(library))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
