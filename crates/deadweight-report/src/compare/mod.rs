@@ -285,9 +285,13 @@ fn ends(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
 
 /// A sentence if one is about a part of its command, and the other is not about the same.
 fn parts(a: (&str, &Report), b: (&str, &Report)) -> Option<String> {
+    /// A process with so much of its command's time is the whole: a shell's start, or an instant at its end, is not.
+    const NEARLY_ALL: f64 = 0.95;
     let part = |report: &Report| match &report.inside {
         Some(inside) => format!("what is under {}", inside.function),
-        None if report.part.is_some() => format!("the process {}", report.subject.name),
+        None if report.part.is_some_and(|part| part < NEARLY_ALL) => {
+            format!("the process {}", report.subject.name)
+        }
         None => "the whole command".into(),
     };
     let (of_a, of_b) = (part(a.1), part(b.1));

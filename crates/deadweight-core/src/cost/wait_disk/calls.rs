@@ -80,11 +80,15 @@ impl DiskCalls {
 /// Bytes that a disk stores in a millisecond: a usual one, and a slow one.
 pub(super) const USUAL: u64 = 500_000;
 pub(super) const SLOW: u64 = 100_000;
+/// With fewer bytes than this for each, a sync itself takes the time.
+const LARGE: u64 = 64 << 10;
 
 impl OfProcess {
-    /// How long a disk needs to store all that was written, also by a single sync; `speed` is in bytes per millisecond.
+    /// How long a disk needs to store all that was written, also by a single sync, where that matters beside the syncs
+    /// themselves; `speed` is in bytes per millisecond.
     pub(super) fn stored_at(&self, speed: u64) -> Ns {
-        Ns((self.bytes / speed).saturating_mul(1_000_000))
+        let is_large = self.bytes / self.syncs().max(1) >= LARGE;
+        if is_large { Ns((self.bytes / speed).saturating_mul(1_000_000)) } else { Ns::ZERO }
     }
 
     pub(super) fn syncs(&self) -> u64 {
