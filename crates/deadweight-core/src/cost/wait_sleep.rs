@@ -229,11 +229,8 @@ fn for_the_clock(
         return None;
     }
     let polls = polls && one_loop::is_one(facts, process, &sleeps);
-    let stays = match under_lock {
-        true => under_lock::at_once(facts, process, sum.ns),
-        false if polls => Ns(WAKE_UP.0.saturating_mul(sum.count)),
-        false => Ns::ZERO,
-    };
+    let wake_ups = if polls { Ns(WAKE_UP.0.saturating_mul(sum.count)) } else { Ns::ZERO };
+    let stays = wake_ups + under_lock::at_once(facts, process, under_lock, sum.ns);
     let looks = polls.then(|| looks::between(facts, process, &sleeps)).flatten();
     let all: Ns = lengths.iter().copied().sum();
     let late = looks.map(|looks| sum.ns.part(looks.late.share_of(all)));
@@ -259,11 +256,11 @@ fn for_the_clock(
         text,
         amount: sum.ns,
         // What is found may have come at any time of the sleep before.
-        saving: late.map_or(sum.alone - stays.min(sum.alone), |late| late.part(0.5)),
+        saving: late.map_or(sum.alone - stays, |late| late.part(0.5)),
         range: match (late, pace) {
             (Some(late), _) => (Ns::ZERO, late),
             (None, Some(_)) => (Ns::ZERO, sum.ns),
-            (None, None) => (sum.alone - stays.min(sum.alone), sum.ns),
+            (None, None) => (sum.alone - stays, sum.ns),
         },
         // What is slept for may be the work: then only the lock is the cost.
         how: match late {

@@ -301,7 +301,7 @@ mod tests {
             0 => format!("lseek 3 {} 0", i / 2 * 200),
             _ => "read 3 200".to_owned(),
         };
-        let back = |i: u64| if i % 2 == 0 { i / 2 * 200 } else { 200 };
+        let back = |i: u64| if i.is_multiple_of(2) { i / 2 * 200 } else { 200 };
         let said = going(in_order, back, "", 4000, 200);
         assert!(said.contains("set the position in a file 2 000 times"), "{said}");
         assert!(said.contains("tiny-reads"), "{said}");

@@ -58,8 +58,11 @@ pub(super) fn share(facts: &Facts<'_>, process: ProcessId) -> f64 {
     held.share_of(all)
 }
 
-/// What is left of sleeps under a lock if all who hold it in turn slept at once.
-pub(super) fn at_once(facts: &Facts<'_>, process: ProcessId, slept: Ns) -> Ns {
+/// What is left of sleeps under a lock if all who hold it in turn slept at once; nothing of others.
+pub(super) fn at_once(facts: &Facts<'_>, process: ProcessId, under_lock: bool, slept: Ns) -> Ns {
+    if !under_lock {
+        return Ns::ZERO;
+    }
     let own = facts.locks.waits.iter().filter(|wait| wait.process == process);
     let waiters: BTreeSet<Holder> = own.map(|w| Holder::of(w.waiter, w.goroutine)).collect();
     slept.part(1.0 / waiters.len().max(1) as f64)
