@@ -85,10 +85,10 @@ fn unturned(facts: &Facts<'_>, class: &str) -> Option<String> {
         unknown
             && match class {
                 "branch-misses" => Signs::of(facts, hot).is_surprised(),
-                _ => hot.chases(),
+                _ => hot.waits_for_loads(facts),
             }
     };
-    let what = if class == "branch-misses" { "branches" } else { "chain of loads" };
+    let what = if class == "branch-misses" { "branches" } else { "loads" };
     loops
         .any(open)
         .then(|| format!("no register shows how often a loop turns whose {what} may be the reason"))

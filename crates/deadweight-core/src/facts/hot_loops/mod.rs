@@ -97,9 +97,12 @@ impl HotLoop {
         self.samples.iter().any(|sample| sample.function != self.function)
     }
 
-    /// Whether most samples wait for one load after the other, where it is not known how much memory these reach.
-    pub(crate) fn chases(&self) -> bool {
-        let open = self.reached.iter().filter(|reached| reached.is_chase_of_unknown_reach());
+    /// Whether most samples wait for one load after the other, where it is not known how much memory these reach, or for loads
+    /// in no order that reach more than the second cache.
+    pub(crate) fn waits_for_loads(&self, facts: &Facts<'_>) -> bool {
+        let far = memory::cache(facts, 2);
+        let is_far = |reached: &Reached| !reached.in_order && reached.footprint() >= far;
+        let open = self.reached.iter().filter(|r| r.is_chase_of_unknown_reach() || is_far(r));
         open.map(|reached| reached.samples).sum::<usize>() * 2 >= self.samples.len()
     }
 
