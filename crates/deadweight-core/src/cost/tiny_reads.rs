@@ -143,8 +143,8 @@ fn remedy(language: &str, stream: Stream) -> &'static str {
         "Perl" => "Read with <$file> or read, not with sysread.",
         "Python" => "Open with buffering, or read blocks: open(path, 'rb', buffering=65536).",
         "shell" => {
-            "The shell's read takes one byte at a time from a pipe: let awk or another program do the \
-             loop, or read from a file."
+            "The shell's read takes one byte at a time from a pipe, and dash from a file, too: let awk or another program do \
+             the loop."
         }
         _ => "Read blocks of 64 KiB into a buffer and take the pieces from there.",
     }
