@@ -3,7 +3,8 @@
 //! # What it is
 //! Several threads share out pieces of work that are too small: to start a parallel loop, to hand a piece
 //! to another thread and to meet at its end costs more than the piece. The threads are busy, or sleep and wake each
-//! other, and one thread alone would be done earlier.
+//! other, and one thread alone would be done earlier. Or two processes hand each other one small piece after the other through
+//! pipes or sockets: each costs both of them calls, a switch and a wake-up.
 //!
 //! # How deadweight knows
 //! The CPU time of all threads outside of the code that shares out work (libgomp, libomp, TBB, rayon, barriers, channels,
@@ -11,7 +12,8 @@
 //! takes longer than all of this one after the other, the difference is overhead. The row is the CPU time on the critical path
 //! in that code, by samples; sleeping for a meeting is in *waiting: lock*, and waking others in *system calls*. While other
 //! programs hold CPUs, only the time in channels, in queues and in Go's scheduler counts: whatever has no CPU, others of a
-//! team wait for.
+//! team wait for. Processes that take turns are known by who reads what the other one wrote; their time is in *system calls*,
+//! *waiting: CPU* and *waiting: input*. Whether the next piece could have been sent before the answer came, nothing shows.
 //!
 //! # What it is mistaken for
 //! Waits of a team for its slowest member: then one of them works all the time, and one thread alone would
@@ -26,7 +28,7 @@
 //!
 //! # Seen in
 //! Recognition of text that starts a parallel loop for each line of a page; stages of a pipeline that send each number
-//! through a channel or a queue.
+//! through a channel or a queue. A parent and a worker that exchange one line per round trip.
 //! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`, `number_per_queue.cpp`.
 
 mod dialogue;

@@ -3,7 +3,8 @@
 //! # What it is
 //! Numbers become text or text becomes numbers by a way that does much more than that: a stream with its
 //! locale is built for each number, a format string is read again for each item, a regular
-//! expression is compiled for each line, a new string is made where a buffer would do.
+//! expression is compiled for each line, a new string is made where a buffer would do. A locale is asked for each
+//! character; `std::cin` stays in step with C's `stdin`, and reads one character at a time.
 //!
 //! # How deadweight knows
 //! Samples under the standard libraries' functions for text: the families of printf, scanf, iostream
@@ -18,7 +19,7 @@
 //!
 //! # What to do
 //! Convert by the direct function into a buffer that is kept; compile an expression once; keep the
-//! stream outside the loop.
+//! stream outside the loop; take a locale's facet once; `std::ios::sync_with_stdio(false)`.
 //!
 //! # Seen in
 //! A weather bulletin that builds an `ostringstream` for each number.

@@ -7,7 +7,8 @@
 //! # How deadweight knows
 //! A task waits on a futex word, the holder ends the wait through the same word, and the waiter's
 //! stack shows a lock function (for Go: probes on the runtime's semaphores). Where threads fight for
-//! a lock, futex calls fail because its word has changed meanwhile. A waiter is not on
+//! a lock, futex calls fail because its word has changed meanwhile. Threads of an interpreter that runs one at a time
+//! wait with a timeout while another one of them runs. A waiter is not on
 //! the critical path, because the holder's work fills that time. So this cost is a finding about
 //! waits between tasks. The row *waiting: lock* holds other time: waits that no task of the command
 //! ended, as those of an idle server are.
