@@ -29,7 +29,7 @@
 //! # Seen in
 //! Recognition of text that starts a parallel loop for each line of a page; stages of a pipeline that send each number
 //! through a channel or a queue. A parent and a worker that exchange one line per round trip.
-//! In `tests/programs`: `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`, `number_per_queue.cpp`.
+//! In `tests/programs`: `line_per_turn.c`, `short_rows.c`, `number_per_message.rs`, `value_per_channel.go`, `number_per_queue.cpp`.
 
 mod dialogue;
 mod parts;

@@ -23,7 +23,7 @@
 //!
 //! # Seen in
 //! A weather bulletin that builds an `ostringstream` for each number.
-//! In `tests/programs`: `stream_per_number.cpp`, `formatted_keys.go`.
+//! In `tests/programs`: `stream_per_number.cpp`, `formatted_keys.go`, `numbers_from_cin.cpp`.
 
 mod way;
 

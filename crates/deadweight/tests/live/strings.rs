@@ -59,6 +59,16 @@ fn searches_from_the_start_are_rescans_in_every_language() {
 }
 
 #[test]
+fn input_in_step_with_c_is_text_conversion_and_with_a_buffer_is_a_row() {
+    Truth::of("@numbers_from_cin 2000000")
+        .first_finding(&["text-conversion"])
+        .found_at("text-conversion", "main", "numbers_from_cin.cpp", "the number to name")
+        .saves("text-conversion", 0.2..=0.9)
+        .check();
+    Truth::of("@numbers_from_cin 2000000 own").never(&["text-conversion"]).check();
+}
+
+#[test]
 fn lists_that_are_searched_for_one_value_after_the_other_are_rescans() {
     for (command, function, file, line) in [
         ("@list_lookups known 300000", "known", "list_lookups.cpp", "the list to name"),

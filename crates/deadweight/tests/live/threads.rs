@@ -74,6 +74,16 @@ fn a_number_per_turn_of_a_queue_is_parallel_overhead_and_batches_are_not() {
 }
 
 #[test]
+fn a_line_per_turn_between_processes_is_parallel_overhead_and_batches_are_not() {
+    Truth::of("@line_per_turn 20000 1")
+        .first_finding(&["parallel-overhead"])
+        .found_at("parallel-overhead", "main", "line_per_turn.c", "the piece to name")
+        .saves("parallel-overhead", 0.3..=1.0)
+        .check();
+    Truth::of("@line_per_turn 400000 500").never(&["parallel-overhead"]).check();
+}
+
+#[test]
 fn a_value_per_channel_operation_in_go_is_parallel_overhead_and_batches_are_not() {
     Truth::of("@value_per_channel")
         .first_finding(&["parallel-overhead"])
