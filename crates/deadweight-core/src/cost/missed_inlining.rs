@@ -21,7 +21,7 @@
 //!
 //! # What it is mistaken for
 //! Recursion; calls of large functions, of the C library and of runtimes; a callback that a library
-//! calls.
+//! calls. One call of the C library for each character (`getc`, `putc`) is found by its name: it takes the stream's lock.
 //!
 //! # What to do
 //! Put the function where the compiler sees it when it compiles the caller (a header, the same
@@ -32,6 +32,7 @@
 //! In `tests/programs`: `far_getter.c`, `over_budget.go`.
 
 mod advice;
+mod characters;
 
 use super::{AccountId, Claim, Class, Inspection};
 use crate::facts::Facts;
@@ -103,7 +104,8 @@ pub(crate) fn called(sample: &UserSample<'_>) -> Option<SmallCallee> {
 }
 
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    found.drafts(CLASS.id, draft)
+    let each = found.drafts_of_all(characters::draft);
+    found.drafts(CLASS.id, draft).into_iter().chain(each).collect()
 }
 
 /// What is known of one small function.

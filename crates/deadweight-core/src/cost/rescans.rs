@@ -6,7 +6,7 @@
 //! the condition of a loop, a character is taken by its number. The cost grows with the square of the text's length: twice the input
 //! takes four times as long. Or a search begins at the start of the text each time, though the last one got
 //! further: the next marker, the number of lines up to a place. Or a list is searched for one value after the other, where
-//! a table would know the answer.
+//! a table would know the answer; the environment is searched for one variable (`getenv`).
 //!
 //! # How deadweight knows
 //! Samples in `strlen` and its like, called by the program's own line or by `strcat` and `sscanf`. These
@@ -35,6 +35,7 @@
 //! A milling programme of 1.3 MB, read line by line by `sscanf`.
 //! In `tests/programs`: `appended_by_strcat.c`, `scanned_rest.c`, `marker_from_start.cpp`, `list_lookups.cpp`.
 
+mod environment;
 mod from_start;
 mod in_list;
 
@@ -105,6 +106,7 @@ fn is_by_number(sample: &UserSample<'_>) -> bool {
 fn inspect(found: &Inspection<'_, '_>) -> Vec<Draft> {
     let mut drafts = found.drafts(CLASS.id, draft);
     drafts.extend(found.drafts_of_all(from_start::draft));
+    drafts.extend(found.drafts_of_all(environment::draft));
     // What a search from the start is said of is not said again as a list.
     let place = |draft: &Draft| draft.sites.first().map(|site| (site.file.clone(), site.line));
     let known: Vec<_> = drafts.iter().map(place).collect();
