@@ -201,14 +201,26 @@ impl Cycle<'_> {
             cycle.members().count() > self.members().count() && cycle.members().any(|m| m == at)
         });
         let Some(outer) = outer else { return false };
-        let is_own = |i: &&Instruction| self.holds(FileAddr(i.addr));
-        let writers = outer.instructions().filter(|i| !is_own(i) && i.writes.has(counter));
-        let mut sets = writers.map(|i| match (i.kind, sum(i)) {
-            (Kind::Constant(_) | Kind::Load, _) => true,
-            (_, Some((from, _))) => outer.is_constant(from) || outer.only_loads(from),
-            _ => false,
-        });
-        !sets.any(|sets| sets)
+        let is_own = |at: &usize| self.holds(FileAddr(self.instruction(*at).addr));
+        let mut writers =
+            outer.members().filter(|at| !is_own(at) && self.instruction(*at).writes.has(counter));
+        !writers.any(|at| outer.sets_anew(at))
+    }
+
+    /// Whether what an instruction writes has nothing to do with what was before in this loop: a constant, or something from
+    /// memory, also by way of a register.
+    fn sets_anew(&self, at: usize) -> bool {
+        let instruction = self.instruction(at);
+        let Some((from, _)) = sum(instruction) else {
+            return matches!(instruction.kind, Kind::Constant(_) | Kind::Load);
+        };
+        let straight = (0..at).rev().take_while(|before| !self.function.entered[before + 1]);
+        let mut before = straight.map(|before| self.instruction(before));
+        let set = before.find(|i| i.writes.has(from) || !i.falls_through());
+        match set.filter(|i| i.writes.has(from)) {
+            Some(set) => matches!(set.kind, Kind::Constant(_) | Kind::Load),
+            None => self.is_constant(from) || self.only_loads(from),
+        }
     }
 
     /// Whether a register is loaded from memory wherever the loop writes it.
@@ -306,6 +318,10 @@ mod tests {
         // 0: inc rcx; 3: the pointer's search; 13: add rdi, 8; 17: dec rbx; 1a: jne 0; 1c: ret
         let on = "48ffc1 483917 740b 4883c708 4839f7 75f2 eb09 4883c708 48ffcb 75e4 c3";
         assert_eq!(search(on, 3), None);
+        // 0: mov rax, [rsp+8]; 5: mov rdi, rax; 8: the search; 18: lea rax, [rdi+8]; 1c: dec rbx; 1f: jne 0; 21: ret
+        let loaded =
+            "488b442408 4889c7 483917 740b 4883c708 4839f7 75f2 eb09 488d4708 48ffcb 75df c3";
+        assert_eq!(search(loaded, 8).map(|search| search.counter), Some(RDI));
         // 0: mov rdi, r8; 3: the search; 13: inc rcx; 16: dec rbx; 19: jne 0; 1b: ret
         let anew = "4c89c7 483917 740b 4883c708 4839f7 75f2 eb08 48ffc1 48ffcb 75e5 c3";
         assert_eq!(search(anew, 3).map(|search| search.counter), Some(RDI));

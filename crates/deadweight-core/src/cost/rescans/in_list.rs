@@ -108,7 +108,7 @@ fn lookups(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Lookup> {
     let all: BTreeSet<StackId> =
         samples_of(found, process).filter_map(|(_, site, _)| site.stack()).collect();
     let (_, loops) = hot_loops::within(facts, process, (PART, hot_loops::is_of_loops), |_| true);
-    let loops = loops.iter().filter_map(|hot| Lookup::of_loop(facts, hot, &all));
+    let loops = loops.iter().filter_map(|hot| Lookup::of_loop(facts, process, hot, &all));
     let mut lookups: Vec<Lookup> = loops.collect();
     let known: BTreeSet<StackId> = lookups.iter().flat_map(|of| &of.stacks).copied().collect();
     let is_named = |stack: &StackId| names(&facts.sample(*stack), LOOKUPS);
@@ -123,18 +123,28 @@ fn lookups(found: &Inspection<'_, '_>, process: ProcessId) -> Vec<Lookup> {
 }
 
 impl Lookup {
-    fn of_loop(facts: &Facts<'_>, hot: &HotLoop, all: &BTreeSet<StackId>) -> Option<Self> {
-        let (search, list) = searched(facts, hot)?;
+    fn of_loop(
+        facts: &Facts<'_>,
+        process: ProcessId,
+        hot: &HotLoop,
+        all: &BTreeSet<StackId>,
+    ) -> Option<Self> {
         let cycle = hot.cycle(facts)?;
+        let search = cycle.search()?;
         let machine = &facts.machine;
         let in_loop = |at: &LocationId| {
             let within = machine.place(*at).is_some_and(|addr| cycle.holds(addr));
             within && machine.function_at(*at) == Some(hot.function)
         };
+        let stack_of = |stack: StackId| facts.symbols().stack(stack);
         // Comparisons that it calls count too.
-        let passes =
-            |stack: &StackId| facts.symbols().stack(*stack).iter().take(CALLS).any(in_loop);
+        let passes = |stack: &StackId| stack_of(*stack).iter().take(CALLS).any(in_loop);
         let stacks: BTreeSet<StackId> = all.iter().copied().filter(passes).collect();
+        let shows = |stack| {
+            let [inner, caller] = [0, 1].map(|at| stack_of(stack).get(at).is_some_and(in_loop));
+            stacks.contains(&stack) && (inner || caller && compares(&facts.sample(stack)))
+        };
+        let list = searched(&search, &hot_loops::with_registers(facts, process, shows))?;
         let turn = hot.speed.map_or(cycle.begun_cycles() * CYCLE, |speed| speed.turn);
         let each = list.turns * turn;
         let is_own = is_search(facts, hot, &search, &stacks);
@@ -174,6 +184,12 @@ fn evidence(main: &Lookup) -> Vec<String> {
     )]
 }
 
+/// Whether a sample was taken in a comparison.
+fn compares(sample: &UserSample<'_>) -> bool {
+    let leaf = sample.library().next();
+    leaf.is_some_and(|(name, _)| COMPARES.iter().any(|part| name.contains(part)))
+}
+
 /// Whether a loop searches the program's own list for a value: by its code, or by the functions that it was inlined from.
 fn is_search(
     facts: &Facts<'_>,
@@ -192,12 +208,12 @@ fn is_search(
         };
         part(&of_loop) > 0.5
     };
-    let compares = || stacks.iter().any(|stack| names(&facts.sample(*stack), COMPARES));
+    let calls_comparison = || stacks.iter().any(|stack| compares(&facts.sample(*stack)));
     by_name
         || is_own()
             && match search.found {
                 Found::Value => true,
-                Found::Call => compares(),
+                Found::Call => calls_comparison(),
                 Found::Other => false,
             }
 }

@@ -3,8 +3,7 @@
 //! Each sample shows where in its list a search is. If the list is searched once, or searched on from where the last search
 //! ended, the place only moves on; if each search begins anew, it goes back between samples. Not for what a search costs.
 
-use super::{HotLoop, LoopSample, SAMPLES, WithRegisters};
-use crate::facts::Facts;
+use super::{SAMPLES, WithRegisters};
 use deadweight_code::Search;
 use deadweight_code::instruction::Reg;
 use std::collections::BTreeMap;
@@ -40,11 +39,10 @@ struct Place {
     left: f64,
 }
 
-/// The list that a loop looks through; none if it is not searched again and again.
-pub(crate) fn searched(facts: &Facts<'_>, hot: &HotLoop) -> Option<(Search, Searched)> {
-    let search = hot.cycle(facts)?.search()?;
-    let own = hot.samples.iter().filter(|sample| sample.function == hot.function);
-    let places: Vec<Place> = own.filter_map(|sample| place(&search, sample)).collect();
+/// The list that a loop looks through, by these samples in it and in comparisons that it calls, which leave its registers
+/// alone: by task, in order of time. None if it is not searched again and again.
+pub(crate) fn searched(search: &Search, samples: &[WithRegisters]) -> Option<Searched> {
+    let places: Vec<Place> = samples.iter().filter_map(|sample| place(search, sample)).collect();
     if places.len() < SAMPLES {
         return None;
     }
@@ -54,8 +52,7 @@ pub(crate) fn searched(facts: &Facts<'_>, hot: &HotLoop) -> Option<(Search, Sear
     let near = if search.base.is_some() { 0.0 } else { NEAR * bytes };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
     let begins_anew = begins_anew(&places, near as u64);
-    let searched = Searched { turns, bytes, samples: places.len() };
-    begins_anew.then_some((search, searched))
+    begins_anew.then_some(Searched { turns, bytes, samples: places.len() })
 }
 
 /// The list that these samples of one thread look through, which are known to search: by accesses with a base and an
@@ -85,7 +82,7 @@ fn mean(places: &[Place]) -> (f64, f64) {
 }
 
 /// Where a sample is.
-fn place(search: &Search, sample: &LoopSample) -> Option<Place> {
+fn place(search: &Search, sample: &WithRegisters) -> Option<Place> {
     let value = |register: Reg| sample.general.get(register.index()).copied();
     let counter = value(search.counter)?;
     let end = search.end.map_or(Some(0), value)?;
