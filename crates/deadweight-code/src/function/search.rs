@@ -6,7 +6,6 @@
 
 use super::steps::{Step, sum};
 use super::turns::{Cycle, Pattern};
-use crate::body::find;
 use crate::instruction::{Instruction, Kind, Reg, Registers};
 use deadweight_trace::units::FileAddr;
 
@@ -62,13 +61,15 @@ impl Cycle<'_> {
         }
         let counters = self.counters();
         let exits: Vec<Exit<'_>> = self.members().filter_map(|at| self.exit(at)).collect();
-        let ends = exits.iter().filter_map(|exit| self.end(exit, &counters));
-        let (counter, by, end) = ends.into_iter().next()?;
-        if self.goes_on(counter) {
-            return None;
+        let (mut ends, mut early) = (Vec::new(), Vec::new());
+        for exit in &exits {
+            match self.end(exit, &counters) {
+                Some(end) => ends.push(end),
+                None => early.push(self.found(exit)),
+            }
         }
-        let is_early = |exit: &&Exit<'_>| self.end(exit, &counters).is_none();
-        let found = exits.iter().filter(is_early).map(|exit| self.found(exit)).min()?;
+        let (counter, by, end) = *ends.first()?;
+        let found = early.into_iter().min().filter(|_| !self.goes_on(counter))?;
         // A comparison that it calls may be the only one that reads the list.
         let steps = counters.iter().map(|(_, step)| match step {
             Step::By(by) => by.unsigned_abs(),
@@ -102,8 +103,9 @@ impl Cycle<'_> {
         let branch = self.instruction(at);
         let Kind::Branch(target) = branch.kind else { return None };
         let by_target = !self.holds(FileAddr(target));
-        let leaves = by_target || !self.holds(FileAddr(branch.end()));
-        leaves.then_some(())?;
+        if !by_target && self.holds(FileAddr(branch.end())) {
+            return None;
+        }
         let entered = |at: usize| self.function.entered[at + 1];
         let sets = |i: &Instruction| match i.kind {
             Kind::Compare | Kind::Compute => true,
@@ -111,10 +113,9 @@ impl Cycle<'_> {
             Kind::Advance(_) => i.memory.is_none(),
             _ => false,
         };
-        let mut before = (at.saturating_sub(BEFORE)..at).rev();
-        let before =
-            before.by_ref().take_while(|at| !entered(*at) && !self.instruction(*at).ends_block());
-        let decider = before.into_iter().find(|at| sets(self.instruction(*at)))?;
+        let straight = |at: &usize| !entered(*at) && !self.instruction(*at).ends_block();
+        let mut before = (at.saturating_sub(BEFORE)..at).rev().take_while(straight);
+        let decider = before.find(|at| sets(self.instruction(*at)))?;
         Some(Exit { branch, decider, by_target })
     }
 
@@ -186,21 +187,18 @@ impl Cycle<'_> {
             self.instructions().filter_map(|i| self.function.access(FileAddr(i.addr), Some(self)));
         let walks = accesses.filter(|access| access.memory.read).filter_map(|access| {
             let Pattern::Strided(Step::By(by)) = access.pattern else { return None };
-            let parts = access.memory.base.into_iter().chain(access.memory.index);
-            let base = parts.into_iter().find(|register| self.is_constant(*register));
+            let mut parts = access.memory.base.into_iter().chain(access.memory.index);
+            let base = parts.find(|register| self.is_constant(*register));
             Some((base, by.unsigned_abs()))
         });
-        walks.into_iter().max_by_key(|(_, stride)| *stride)
+        walks.max_by_key(|(_, stride)| *stride)
     }
 
     /// Whether the counter begins where it was before: the loop around this one does not set it anew.
     fn goes_on(&self, counter: Reg) -> bool {
-        let Some(at) = find(&self.function.instructions, self.head().0) else { return true };
         let around = self.function.cycles_around(self.head());
-        let outer = around.iter().find(|cycle| {
-            cycle.members().count() > self.members().count() && cycle.members().any(|m| m == at)
-        });
-        let Some(outer) = outer else { return false };
+        let is_larger = |cycle: &&Cycle<'_>| cycle.members().count() > self.members().count();
+        let Some(outer) = around.iter().find(is_larger) else { return false };
         let is_own = |at: &usize| self.holds(FileAddr(self.instruction(*at).addr));
         let mut writers =
             outer.members().filter(|at| !is_own(at) && self.instruction(*at).writes.has(counter));
@@ -304,7 +302,7 @@ mod tests {
         assert_eq!(differs.map(|search| search.found), Some(Found::Other));
         // mov rax, [rdi]; cmp rax, [rdi+rcx]; jne out; add rdi, 8; cmp rdi, rsi; jne: two lists.
         let two = search("488b07 483b040f 7509 4883c708 4839f7 75ee c3", 0);
-        assert_ne!(two.map(|search| search.found), Some(Found::Value));
+        assert_eq!(two.map(|search| search.found), Some(Found::Other));
         // Bytes: cmp [rdi], dl; je; inc rdi; cmp rdi, rsi; jne.
         assert_eq!(search("3817 7408 48ffc7 4839f7 75f4 c3", 0), None);
         // Only the value ends it.

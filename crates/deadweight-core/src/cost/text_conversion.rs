@@ -112,7 +112,7 @@ fn join(found: &Inspection<'_, '_>, ways: &mut [(Way, Weights)], into: Way) {
     let owners: BTreeSet<_> = ways[first].1.keys().filter_map(owner).collect();
     let joins = |site: &CallSite| {
         owner(site).is_some_and(|own| owners.contains(&own))
-            && sample(site).is_some_and(|sample| into.takes(Way::Put, &sample))
+            && sample(site).is_some_and(|sample| into.takes(&sample))
     };
     let (joined, other) =
         std::mem::take(&mut ways[put].1).into_iter().partition(|(site, _)| joins(site));

@@ -79,19 +79,22 @@ fn counts_that_stopped_early_are_the_least_and_times_the_most() {
     assert!(calls.remarks[0].contains("counting stopped after 650 ns"), "{calls:?}");
 }
 
+const PARSE: &str = "q::parse (q.c:4) <- main";
+
+/// So many samples, a nanosecond apart.
+fn samples(from: u64, many: u64, stack: &str) -> String {
+    (0..many).map(|n| format!("      {} sample {stack}\n", from + n)).collect()
+}
+
+/// [`COUNTED`] with these samples before counting stops, and these after it.
+fn stopped(before: &str, after: &str) -> String {
+    let all = format!("{before}      850 probe count.stopped 0 0\n{after}      8000 sample");
+    COUNTED.replace("      700 sample", &all)
+}
+
 #[test]
 fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
-    let samples = |from: u64, many: u64| -> String {
-        (0..many).map(|n| format!("      {} sample q::parse (q.c:4) <- main\n", from + n)).collect()
-    };
-    let text = COUNTED.replace(
-        "      700 sample",
-        &format!(
-            "{}      850 probe count.stopped 0 0\n{}      8000 sample",
-            samples(700, 120),
-            samples(900, 359)
-        ),
-    );
+    let text = stopped(&samples(700, 120, PARSE), &samples(900, 359, PARSE));
     let text = text.replace("sample-period 1000", "sample-period 18");
     let report = report_with(COUNTED, &text, "parse");
     let calls = report.inside.unwrap().calls.unwrap();
@@ -104,17 +107,7 @@ fn counts_that_stopped_early_are_scaled_by_the_work_that_was_done() {
 
 #[test]
 fn what_is_left_of_a_run_without_probes_says_how_far_it_had_come() {
-    let samples = |from: u64, many: u64| -> String {
-        (0..many).map(|n| format!("      {} sample q::parse (q.c:4) <- main\n", from + n)).collect()
-    };
-    let text = COUNTED.replace(
-        "      700 sample",
-        &format!(
-            "{}      850 probe count.stopped 0 0\n{}      8000 sample",
-            samples(700, 120),
-            samples(900, 359)
-        ),
-    );
+    let text = stopped(&samples(700, 120, PARSE), &samples(900, 359, PARSE));
     // 359 samples of 22.5 ns are left of 9 µs: a tenth was done, in which the probes left the caches cold.
     let report =
         report_with(COUNTED, &text.replace("sample-period 1000", "sample-period 22"), "parse");
@@ -124,19 +117,9 @@ fn what_is_left_of_a_run_without_probes_says_how_far_it_had_come() {
 
 #[test]
 fn samples_that_came_late_because_of_a_probe_are_no_work() {
-    let samples = |from: u64, many: u64, stack: &str| -> String {
-        (0..many).map(|n| format!("      {} sample {stack}\n", from + n)).collect()
-    };
     // As many again behind the probe.
-    let text = COUNTED.replace(
-        "      700 sample",
-        &format!(
-            "{}{}      850 probe count.stopped 0 0\n{}      8000 sample",
-            samples(700, 60, "q::parse (q.c:4) <- main"),
-            samples(770, 60, "malloc @libc.so.6 <- q::parse (q.c:4) <- main"),
-            samples(900, 179, "q::parse (q.c:4) <- main")
-        ),
-    );
+    let behind = samples(770, 60, "malloc @libc.so.6 <- q::parse (q.c:4) <- main");
+    let text = stopped(&(samples(700, 60, PARSE) + &behind), &samples(900, 179, PARSE));
     let text = text.replace("sample-period 1000", "sample-period 36");
     let report = report_with(COUNTED, &text, "parse");
     let calls = report.inside.unwrap().calls.unwrap();

@@ -9,6 +9,7 @@ use crate::facts::processes::ProcessId;
 use crate::inspect::Inspection;
 use deadweight_report::report::Site;
 use deadweight_report::stats::proportion::proportion;
+use deadweight_trace::ids::StackId;
 use deadweight_trace::symbols::Symbols;
 use deadweight_trace::units::Ns;
 use std::collections::BTreeSet;
@@ -118,4 +119,34 @@ pub(crate) fn samples_of<'a>(
         .wall
         .user_time_of(process)
         .flat_map(|entry| entry.samples.iter().map(|(s, w)| (entry.account, *s, w.amount)))
+}
+
+/// Some of the samples of a process' own time: how many, where, and the time that they stand for.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Chosen {
+    /// Their number.
+    pub(crate) samples: u64,
+    /// Where they were taken.
+    pub(crate) places: Weights,
+    /// Their time.
+    pub(crate) ns: Ns,
+}
+
+impl Chosen {
+    /// The samples whose stacks are wanted.
+    pub(crate) fn of(
+        found: &Inspection<'_, '_>,
+        process: ProcessId,
+        mut wanted: impl FnMut(StackId) -> bool,
+    ) -> Self {
+        let mut chosen = Self::default();
+        for (_, site, amount) in samples_of(found, process) {
+            if site.stack().is_some_and(&mut wanted) {
+                chosen.samples += amount;
+                chosen.places.entry(site).or_default().amount += amount;
+            }
+        }
+        chosen.ns = Own::of(found.wall, process).part(chosen.samples as f64);
+        chosen
+    }
 }

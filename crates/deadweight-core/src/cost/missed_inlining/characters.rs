@@ -1,9 +1,9 @@
 //! Functions of the C library that are called for each character: they cannot be inlined, because each takes the stream's lock.
 
 use super::CLASS;
-use crate::facts::call_site::{Weights, is_interpreted};
+use crate::facts::call_site::is_interpreted;
 use crate::facts::processes::ProcessId;
-use crate::inspect::shares::{Own, sampled_sites, samples_of};
+use crate::inspect::shares::{Chosen, sampled_sites};
 use crate::inspect::{Draft, Inspection};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -32,22 +32,17 @@ const EACH: &[&str] = &[
 
 pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let language = facts.processes.get(process).language.as_str();
-    let (mut samples, mut places) = (0, Weights::new());
-    for (_, site, amount) in samples_of(found, process) {
-        let is_of_each = site.stack().is_some_and(|stack| {
-            let sample = facts.sample(stack);
-            // The one that the program calls: others call these for a whole line.
-            let called = sample.library().last();
-            sample.own.is_some() && called.is_some_and(|(name, _)| EACH.contains(&name))
-        });
-        if is_of_each {
-            samples += amount;
-            places.entry(site).or_default().amount += amount;
-        }
+    if is_interpreted(&facts.processes.get(process).language) {
+        return None;
     }
-    let (net, ns) = (found.wall.net(), Own::of(found.wall, process).part(samples as f64));
-    if ns.share_of(net) < LARGE || is_interpreted(language) {
+    let chosen = Chosen::of(found, process, |stack| {
+        let sample = found.facts.sample(stack);
+        // The one that the program calls: others call these for a whole line.
+        let called = sample.library().last();
+        sample.own.is_some() && called.is_some_and(|(name, _)| EACH.contains(&name))
+    });
+    let (net, ns) = (found.wall.net(), chosen.ns);
+    if ns.share_of(net) < LARGE {
         return None;
     }
     Some(Draft {
@@ -66,8 +61,8 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
         saving: ns.part(TYPICAL),
         range: (ns.part(LEAST), ns),
         how: How::Estimate,
-        sites: sampled_sites(facts.symbols(), &places),
-        evidence: vec![format!("{} in these functions", things(samples, "sample"))],
+        sites: sampled_sites(facts.symbols(), &chosen.places),
+        evidence: vec![format!("{} in these functions", things(chosen.samples, "sample"))],
         remedy: "getc_unlocked and putc_unlocked are expanded in place, with flockfile around the loop where several threads use the \
                  stream; or read and write blocks (fread, fwrite, getline) and go through them."
             .into(),

@@ -6,8 +6,10 @@
 use super::CLASS;
 use crate::account::{Detail, Entry};
 use crate::facts::call_groups::{CallGroup, CallGroups};
+use crate::facts::call_site::sites;
+use crate::facts::mergeable::Turns;
 use crate::facts::processes::ProcessId;
-use crate::inspect::{Draft, Inspection, Sum, processes_in};
+use crate::inspect::{Draft, Inspection, Sum};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
 use crate::timeline::transfer::Transfer;
@@ -29,29 +31,22 @@ const WORK: Ns = Ns(50_000);
 const SAVED: f64 = 0.9;
 
 pub(super) fn drafts(found: &Inspection<'_, '_>) -> Vec<Draft> {
-    let all = processes_in(found.wall.entries.iter());
-    let mut left: Vec<ProcessId> = all.into_iter().collect();
+    let turns = &found.facts.call_groups.turns;
+    let mut left = turns.processes();
     let mut drafts = Vec::new();
-    while let Some(first) = left.pop() {
-        let talkers = talkers(&found.facts.call_groups, first, &mut left);
+    while let Some(first) = left.pop_first() {
+        let talkers = talkers(turns, first);
+        left.retain(|process| !talkers.contains(process));
         drafts.extend(draft(found, &talkers));
     }
     drafts
 }
 
-/// The processes that take turns with `first`, directly or through others; they leave `left`.
-fn talkers(
-    groups: &CallGroups,
-    first: ProcessId,
-    left: &mut Vec<ProcessId>,
-) -> BTreeSet<ProcessId> {
+/// The processes that take turns with `first`, directly or through others.
+fn talkers(turns: &Turns, first: ProcessId) -> BTreeSet<ProcessId> {
     let (mut talkers, mut open) = (BTreeSet::from([first]), vec![first]);
     while let Some(one) = open.pop() {
-        let (new, rest) =
-            left.iter().copied().partition(|other| groups.turns.are_between(one, *other));
-        *left = rest;
-        talkers.extend(&new);
-        open.extend::<Vec<ProcessId>>(new);
+        open.extend(turns.others(one).filter(|other| talkers.insert(*other)));
     }
     talkers
 }
@@ -109,7 +104,7 @@ fn draft(found: &Inspection<'_, '_>, talkers: &BTreeSet<ProcessId>) -> Option<Dr
         saving: spent.part(SAVED),
         range: (Ns::ZERO, most),
         how: How::Estimate,
-        sites: crate::facts::call_site::sites(facts.symbols(), &calls.places, calls.count),
+        sites: sites(facts.symbols(), &calls.places, calls.count),
         evidence: vec![
             format!(
                 "{} in their calls, {} in switches and wake-ups",

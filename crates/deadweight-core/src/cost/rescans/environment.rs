@@ -1,9 +1,9 @@
 //! Environment variables that are asked for again and again: each question goes through all of them, from the first one on.
 
 use super::CLASS;
-use crate::facts::call_site::{Weights, is_interpreted};
+use crate::facts::call_site::is_interpreted;
 use crate::facts::processes::ProcessId;
-use crate::inspect::shares::{Own, sampled_sites, samples_of};
+use crate::inspect::shares::{Chosen, sampled_sites};
 use crate::inspect::{Draft, Inspection};
 use deadweight_report::report::How;
 use deadweight_report::wording::{percent, things, time};
@@ -18,20 +18,15 @@ const ASKS: &[&str] = &["getenv", "secure_getenv", "__GI_getenv"];
 
 pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Draft> {
     let facts = found.facts;
-    let language = facts.processes.get(process).language.as_str();
-    let (mut samples, mut places) = (0, Weights::new());
-    for (_, site, amount) in samples_of(found, process) {
-        let asks = site.stack().is_some_and(|stack| {
-            let sample = facts.sample(stack);
-            sample.own.is_some() && sample.library().any(|(name, _)| ASKS.contains(&name))
-        });
-        if asks {
-            samples += amount;
-            places.entry(site).or_default().amount += amount;
-        }
+    if is_interpreted(&facts.processes.get(process).language) {
+        return None;
     }
-    let (net, ns) = (found.wall.net(), Own::of(found.wall, process).part(samples as f64));
-    if ns.share_of(net) < LARGE || is_interpreted(language) {
+    let chosen = Chosen::of(found, process, |stack| {
+        let sample = found.facts.sample(stack);
+        sample.own.is_some() && sample.library().any(|(name, _)| ASKS.contains(&name))
+    });
+    let (net, ns) = (found.wall.net(), chosen.ns);
+    if ns.share_of(net) < LARGE {
         return None;
     }
     Some(Draft {
@@ -50,8 +45,8 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
         saving: ns.part(TYPICAL),
         range: (ns.part(LEAST), ns),
         how: How::Estimate,
-        sites: sampled_sites(facts.symbols(), &places),
-        evidence: vec![format!("{} in getenv", things(samples, "sample"))],
+        sites: sampled_sites(facts.symbols(), &chosen.places),
+        evidence: vec![format!("{} in getenv", things(chosen.samples, "sample"))],
         remedy: "Ask once, at the start, and keep the answer in a variable (a static, OnceLock)."
             .into(),
     })

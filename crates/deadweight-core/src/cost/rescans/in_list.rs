@@ -6,12 +6,12 @@
 
 use super::CLASS;
 use crate::facts::Facts;
-use crate::facts::call_site::{Weights, is_interpreted};
+use crate::facts::call_site::is_interpreted;
 use crate::facts::hot_loops::searches::{Searched, by_accesses, searched};
 use crate::facts::hot_loops::{self, HotLoop, WithRegisters};
 use crate::facts::processes::ProcessId;
 use crate::facts::user_time::UserSample;
-use crate::inspect::shares::{Own, sampled_sites, samples_of};
+use crate::inspect::shares::{Chosen, sampled_sites, samples_of};
 use crate::inspect::{Draft, Inspection};
 use deadweight_code::{Found, Search};
 use deadweight_report::report::How;
@@ -67,16 +67,9 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
     }
     let lookups = lookups(found, process);
     let stacks: BTreeSet<StackId> = lookups.iter().flat_map(|of| &of.stacks).copied().collect();
-    let (mut samples, mut places) = (0, Weights::new());
-    for (_, site, amount) in samples_of(found, process) {
-        if site.stack().is_some_and(|stack| stacks.contains(&stack)) {
-            samples += amount;
-            places.entry(site).or_default().amount += amount;
-        }
-    }
+    let chosen = Chosen::of(found, process, |stack| stacks.contains(&stack));
     let main = lookups.iter().max_by_key(|of| of.list.samples)?;
-    let net = found.wall.net();
-    let ns = Own::of(found.wall, process).part(samples as f64);
+    let (net, ns) = (found.wall.net(), chosen.ns);
     let left = |table: f64| 1.0 - (table / main.each).min(1.0);
     let (least, saving) = (ns.part(LEAST * left(TABLE.1)), ns.part(left(TABLE.0)));
     (saving.share_of(net) >= LARGE).then(|| Draft {
@@ -90,13 +83,13 @@ pub(super) fn draft(found: &Inspection<'_, '_>, process: ProcessId) -> Option<Dr
             time(ns),
             time(net),
             percent(ns, net),
-            length(&main.list),
+            length(main.list.bytes),
         ),
         amount: ns,
         saving,
         range: (least, ns),
         how: How::Estimate,
-        sites: sampled_sites(facts.symbols(), &places),
+        sites: sampled_sites(facts.symbols(), &chosen.places),
         evidence: evidence(main),
         remedy: remedy(language).into(),
     })
@@ -167,20 +160,19 @@ fn names(sample: &UserSample<'_>, parts: &[&str]) -> bool {
     sample.library().any(|(name, _)| parts.iter().any(|part| name.contains(part)))
 }
 
-fn length(list: &Searched) -> String {
+/// A length in whole KiB, in words.
+fn length(of: f64) -> String {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
-    let length = list.bytes as u64;
-    bytes(length.next_multiple_of(1024))
+    let of = of as u64;
+    bytes(of.next_multiple_of(1024))
 }
 
 fn evidence(main: &Lookup) -> Vec<String> {
-    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a count")]
-    let turns = main.list.turns as u64;
     vec![format!(
-        "the registers at {} show where in the list a search was: each begins at the list's start, and makes about {} of \
-         its loop",
+        "the registers at {} show where in the list a search was: each begins at the list's start, and goes over about {} \
+         of it",
         things(main.list.samples as u64, "sample"),
-        things(turns, "turn"),
+        length(main.list.way),
     )]
 }
 

@@ -146,14 +146,10 @@ impl Way {
         }
     }
 
-    /// Whether all that a function of the program does by a second way belongs to the first, once it does that.
-    pub(super) fn takes(self, other: Self, sample: &UserSample<'_>) -> bool {
+    /// Whether what a function of the program puts into a stream, or takes from it, belongs to this way once it uses it.
+    pub(super) fn takes(self, sample: &UserSample<'_>) -> bool {
         let names: Vec<&str> = sample.library().map(|(name, _)| name).collect();
-        match (self, other) {
-            (Self::Stream, Self::Put) => true,
-            (Self::Console, Self::Put) => reads(&names),
-            _ => false,
-        }
+        self == Self::Stream || self == Self::Console && reads(&names)
     }
 
     /// Whether the direct way leaves out all that goes on under it, memory too.

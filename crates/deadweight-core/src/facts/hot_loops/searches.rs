@@ -25,8 +25,10 @@ const ELEMENT: f64 = 16.0;
 /// A list that is searched again and again.
 #[derive(Copy, Clone, Debug, PartialEq)]
 pub(crate) struct Searched {
-    /// The turns of a search, in the mean.
+    /// The turns of a search, in the mean; where no register counts them, the least that they may be.
     pub(crate) turns: f64,
+    /// The bytes of the list that it goes over in these.
+    pub(crate) way: f64,
     /// The length of the list in bytes, at most.
     pub(crate) bytes: f64,
     /// The samples that show it.
@@ -52,7 +54,8 @@ pub(crate) fn searched(search: &Search, samples: &[WithRegisters]) -> Option<Sea
     let near = if search.base.is_some() { 0.0 } else { NEAR * bytes };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "bytes")]
     let begins_anew = begins_anew(&places, near as u64);
-    begins_anew.then_some(Searched { turns, bytes, samples: places.len() })
+    let way = turns * search.stride as f64;
+    begins_anew.then_some(Searched { turns, way, bytes, samples: places.len() })
 }
 
 /// The list that these samples of one thread look through, which are known to search: by accesses with a base and an
@@ -70,7 +73,7 @@ pub(crate) fn by_accesses(samples: &[WithRegisters]) -> Option<Searched> {
         return None;
     }
     let (bytes, way) = mean(&places);
-    Some(Searched { turns: way / ELEMENT, bytes, samples: places.len() })
+    Some(Searched { turns: way / ELEMENT, way, bytes, samples: places.len() })
 }
 
 /// The length of the list, at most, and the way of a search in it, in the mean.

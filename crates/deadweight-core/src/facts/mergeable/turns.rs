@@ -75,6 +75,17 @@ impl Turns {
         self.objects.get(&(process, object)).map_or(&[], Vec::as_slice)
     }
 
+    /// The processes that ask and answer others.
+    pub(crate) fn processes(&self) -> BTreeSet<ProcessId> {
+        self.pairs.iter().map(|(one, _)| *one).collect()
+    }
+
+    /// Those that a process takes turns with.
+    pub(crate) fn others(&self, one: ProcessId) -> impl Iterator<Item = ProcessId> {
+        let pairs = (one, ProcessId(0))..=(one, ProcessId(u32::MAX));
+        self.pairs.range(pairs).map(|(_, other)| *other)
+    }
+
     /// Whether two processes ask and answer each other.
     pub(crate) fn are_between(&self, one: ProcessId, other: ProcessId) -> bool {
         self.pairs.contains(&(one, other))
