@@ -68,10 +68,9 @@ impl Attribution {
         };
         let parts = self.entries.iter().map(|entry| entry.part(share(entry.process), &holds));
         let entries: Vec<Entry> = parts.flatten().filter(|entry| entry.ns > Ns::ZERO).collect();
-        let total = entries.iter().map(|entry| entry.ns).sum();
         let in_process = in_process(&entries, self.in_process.len());
         // Time of other programs is in no part.
-        Self { total, entries, in_process, disturbed: Ns::ZERO }
+        Self::of_entries(entries, in_process, Ns::ZERO)
     }
 }
 

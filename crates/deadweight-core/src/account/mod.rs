@@ -117,8 +117,9 @@ pub(crate) struct Attribution {
     pub(crate) entries: Vec<Entry>,
     /// By process: its entries.
     in_process: Vec<Vec<u32>>,
-    /// See [`Attribution::disturbed`]; computed once, because it is read for each of many processes.
+    /// See [`Attribution::disturbed`] and [`Attribution::net`]: computed once, because they are read for each of many processes.
     disturbed: Ns,
+    net: Ns,
 }
 
 impl Attribution {
@@ -126,9 +127,16 @@ impl Attribution {
     pub(crate) fn new(mut entries: Vec<Entry>, processes: usize) -> Self {
         entries.sort_by_key(|e| (e.account, e.process, e.detail));
         let in_process = in_process(&entries, processes);
-        let total = entries.iter().map(|e| e.ns).sum();
         let disturbed = entries.iter().filter(|e| e.is_disturbance()).map(|e| e.ns).sum();
-        Self { total, entries, in_process, disturbed }
+        Self::of_entries(entries, in_process, disturbed)
+    }
+
+    /// The sum of these entries, in order.
+    fn of_entries(entries: Vec<Entry>, in_process: Vec<Vec<u32>>, disturbed: Ns) -> Self {
+        let total = entries.iter().map(|e| e.ns).sum();
+        let mut all = Self { total, entries, in_process, disturbed, net: total };
+        all.net = total - all.of(OBSERVER) - all.of(IDLE) - disturbed;
+        all
     }
 
     /// Time in an account.
@@ -181,7 +189,7 @@ impl Attribution {
 
     /// The time divided, without tracing overhead, the time of other programs, and idle time.
     pub(crate) fn net(&self) -> Ns {
-        self.total - self.of(OBSERVER) - self.of(IDLE) - self.disturbed()
+        self.net
     }
 }
 
