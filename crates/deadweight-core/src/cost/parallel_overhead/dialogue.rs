@@ -6,9 +6,9 @@
 use super::CLASS;
 use crate::account::{Detail, Entry};
 use crate::facts::call_groups::{CallGroup, CallGroups};
-use crate::facts::call_site::sites;
 use crate::facts::mergeable::Turns;
 use crate::facts::processes::ProcessId;
+use crate::inspect::shares::sampled_sites;
 use crate::inspect::{Draft, Inspection, Sum};
 use crate::path::cpu_holder::CpuHolder;
 use crate::timeline::kernel_stacks::WaitsFor;
@@ -104,7 +104,8 @@ fn draft(found: &Inspection<'_, '_>, talkers: &BTreeSet<ProcessId>) -> Option<Dr
         saving: spent.part(SAVED),
         range: (Ns::ZERO, most),
         how: How::Estimate,
-        sites: sites(facts.symbols(), &calls.places, calls.count),
+        // Switches and wake-ups come with the calls: the places give shares of both.
+        sites: sampled_sites(facts.symbols(), &calls.places),
         evidence: vec![
             format!(
                 "{} in their calls, {} in switches and wake-ups",
